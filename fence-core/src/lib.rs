@@ -1,0 +1,1 @@
+//! Fencing tokens, claims, admission and deadline arithmetic, without I/O.

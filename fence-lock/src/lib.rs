@@ -1,0 +1,1 @@
+//! Where fencing tokens come from: leases and grants from etcd behind one seam.

@@ -1,0 +1,1 @@
+//! PostgreSQL guards that refuse stale fencing tokens: plain SQL, sqlx and tokio-postgres.

@@ -1,0 +1,1 @@
+//! Pauses real processes past their lease, records what happened and judges it.
