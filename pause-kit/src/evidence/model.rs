@@ -1,0 +1,167 @@
+//! `evidence.json`.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use fence_core::{ClassName, Token};
+use serde::{Deserialize, Serialize};
+
+use crate::scenario::ScenarioId;
+use crate::target::Guard;
+
+/// The form of `evidence.json`; another number is another form.
+pub const SCHEMA: u32 = 1;
+
+/// What a run did and found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// The seed from which everything left to chance was drawn.
+    pub seed: u64,
+    /// SHA-256 of what was drawn.
+    pub schedule: String,
+    /// When the run began: RFC 3339, UTC, by the wall clock. Nothing is judged by it.
+    pub started: String,
+    /// Versions of `fence`, `postgres`, `kernel` and of etcd, one entry for each tier's store.
+    pub versions: BTreeMap<String, String>,
+    /// What guard was proven.
+    pub guard: GuardDigest,
+    /// The classes, with the verdict over all scenarios of each.
+    pub classes: Vec<ClassEvidence>,
+    /// The scenarios, in order of class and name.
+    pub scenarios: Vec<ScenarioEvidence>,
+}
+
+/// A digest of the guard's SQL.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GuardDigest {
+    /// SHA-256 over the names and contents of the guard's SQL files, in name order.
+    pub sha256: String,
+}
+
+/// One class.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClassEvidence {
+    /// The class.
+    pub name: ClassName,
+    /// Its guard's form.
+    pub guard: Guard,
+    /// The worst verdict among its scenarios.
+    pub verdict: Verdict,
+}
+
+/// What came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// The late write was refused as stale, and the same schedule without the guard corrupted.
+    Proven,
+    /// Void, blind, unknown or not finished: nothing was shown either way.
+    Inconclusive,
+    /// An invariant was broken.
+    Violated,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Verdict::Proven => "proven",
+            Verdict::Inconclusive => "inconclusive",
+            Verdict::Violated => "violated",
+        })
+    }
+}
+
+/// One scenario, both halves.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ScenarioEvidence {
+    /// The scenario.
+    pub id: ScenarioId,
+    /// The class.
+    pub class: ClassName,
+    /// The verdict over both halves.
+    pub verdict: Verdict,
+    /// Why, where the verdict is not proven.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// The guarded half; left out when only the defeated one was run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on: Option<GuardedHalf>,
+    /// The defeated half.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub defeated: Option<DefeatedHalf>,
+    /// Each process that was stopped, in both halves.
+    pub stops: Vec<StopEvidence>,
+}
+
+/// The half with the guard as it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GuardedHalf {
+    /// What became of the stale attempt: `REF`, `LEG`, `BLK`, `UNK`, `CLO` or `CON`; nothing when it cannot be told.
+    pub outcome: Option<String>,
+    /// The invariant that broke, by number and name, when one did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub violated: Option<String>,
+    /// Its history.
+    #[serde(flatten)]
+    pub history: HistoryFile,
+    /// How the stale attempt was refused.
+    pub refusal: Option<RefusalSeen>,
+}
+
+/// The half whose guard admits everything.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DefeatedHalf {
+    /// The invariant that broke, by number and name; nothing when the half stayed clean.
+    pub violated: Option<String>,
+    /// The corruption in plain words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub corruption: Option<String>,
+    /// Its history.
+    #[serde(flatten)]
+    pub history: HistoryFile,
+}
+
+/// A history beside `evidence.json`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HistoryFile {
+    /// The file's name.
+    pub history: String,
+    /// The file's SHA-256 in hexadecimal.
+    pub sha256: String,
+}
+
+/// A refusal, as it went over the wire.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefusalSeen {
+    /// The token presented, from the refusal's DETAIL.
+    pub presented: Option<Token>,
+    /// The mark it met, from the refusal's DETAIL.
+    pub seen: Option<Token>,
+    /// The SQLSTATE that the database answered.
+    pub sqlstate: Option<String>,
+    /// The HTTP status that the resource answered, where there is one between holder and database.
+    pub status: Option<u16>,
+}
+
+/// One confirmed stop.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StopEvidence {
+    /// `on` or `defeated`.
+    pub half: String,
+    /// The process at the root of what was stopped.
+    pub pid: u32,
+    /// How many tasks were seen stopped, in the whole tree.
+    pub tasks: usize,
+    /// Milliseconds from the signal until every task was seen stopped.
+    pub confirmed_ms: f64,
+    /// CPU time of the tree when it was confirmed, in clock ticks.
+    pub cpu_before: u64,
+    /// CPU time of the tree just before it was resumed; equal to `cpu_before` when nothing ran.
+    pub cpu_after: Option<u64>,
+    /// Milliseconds from the confirmed stop until the store ended the holder's lease.
+    pub lease_ended_ms: Option<f64>,
+    /// Milliseconds from the confirmed stop until it was resumed.
+    pub resumed_ms: Option<f64>,
+}

@@ -1,0 +1,227 @@
+//! A folder that is replaced whole or not at all.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+
+use super::Evidence;
+
+const MAIN: &str = "evidence.json";
+
+/// A new folder of evidence, written beside the place where it will stand, and put there in one step.
+///
+/// Until [`commit`](Publication::commit) the old folder stands as it was; dropped before, nothing is left of the new one.
+#[derive(Debug)]
+pub struct Publication {
+    place: PathBuf,
+    staging: tempfile::TempDir,
+}
+
+impl Publication {
+    /// Prepares to replace `place`, whose parent must exist. A folder that stands there is only ever replaced when it is
+    /// empty or holds an `evidence.json`.
+    ///
+    /// # Errors
+    ///
+    /// [`PublishError`] when something else stands there, or nothing can be written beside it.
+    pub fn prepare(place: &Path) -> Result<Publication, PublishError> {
+        let at = |source| PublishError::Io {
+            path: place.to_owned(),
+            source,
+        };
+        let place = std::path::absolute(place).map_err(at)?;
+        let not_ours = || PublishError::NotEvidence { path: place.clone() };
+        match std::fs::read_dir(&place) {
+            Ok(mut entries) => {
+                let ours = entries.next().is_none() || place.join(MAIN).is_file();
+                if !ours || std::fs::symlink_metadata(&place).map_err(at)?.is_symlink() {
+                    return Err(not_ours());
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Err(not_ours()),
+            Err(error) => return Err(at(error)),
+        }
+        let (Some(parent), Some(name)) = (place.parent(), place.file_name()) else {
+            return Err(not_ours());
+        };
+        let staging = tempfile::Builder::new()
+            .prefix(&format!("{}.", name.to_string_lossy()))
+            .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755))
+            .tempdir_in(parent)
+            .map_err(|source| PublishError::Io {
+                path: parent.to_owned(),
+                source,
+            })?;
+        Ok(Publication { place, staging })
+    }
+
+    /// Writes one file of the new folder.
+    ///
+    /// # Errors
+    ///
+    /// [`PublishError::Io`] when it cannot be written.
+    pub fn write(&self, name: &str, content: &[u8]) -> Result<(), PublishError> {
+        let path = self.staging.path().join(name);
+        let written = std::fs::File::create(&path).and_then(|mut file| {
+            file.write_all(content)?;
+            file.sync_all()
+        });
+        written.map_err(|source| PublishError::Io { path, source })
+    }
+
+    /// Writes `evidence.json`, then puts the new folder in its place in one step. The old one is removed after that.
+    ///
+    /// # Errors
+    ///
+    /// [`PublishError::Io`] when something cannot be written or renamed; the old folder then stands as it was.
+    pub fn commit(self, evidence: &Evidence) -> Result<PathBuf, PublishError> {
+        let mut text = serde_json::to_vec_pretty(evidence).expect("evidence has string keys only");
+        text.push(b'\n');
+        self.write(MAIN, &text)?;
+        let new = self.staging.path();
+        put_in_place(new, &self.place).map_err(|source| PublishError::Io {
+            path: self.place.clone(),
+            source,
+        })?;
+        Ok(self.place)
+    }
+}
+
+/// After this, `new` holds what stood in `place`, or nothing.
+fn put_in_place(new: &Path, place: &Path) -> io::Result<()> {
+    match renameat_with(CWD, new, CWD, place, RenameFlags::EXCHANGE) {
+        Ok(()) => Ok(()),
+        Err(rustix::io::Errno::NOENT) => std::fs::rename(new, place),
+        // A file system that cannot exchange: the old folder goes aside first. A crash between the two leaves no folder
+        // in the place, and the old one, whole, beside it.
+        Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {
+            let aside = new.with_extension("old");
+            std::fs::rename(place, &aside)?;
+            std::fs::rename(new, place).inspect_err(|_| {
+                // Best effort: the error itself is what the caller must see.
+                let _ = std::fs::rename(&aside, place);
+            })?;
+            std::fs::remove_dir_all(aside)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The evidence could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum PublishError {
+    /// The place holds something that is no evidence, and is left alone. Name another folder, or empty this one.
+    #[error("{} holds something else than evidence and is left alone", path.display())]
+    NotEvidence {
+        /// The place.
+        path: PathBuf,
+    },
+    /// A file or folder could not be read or written. Make the path writable, or name another folder.
+    #[error("cannot write {}", path.display())]
+    Io {
+        /// What was to be written.
+        path: PathBuf,
+        /// Why it could not.
+        source: io::Error,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::super::{GuardDigest, SCHEMA};
+    use super::*;
+
+    fn evidence(seed: u64) -> Evidence {
+        Evidence {
+            schema: SCHEMA,
+            seed,
+            schedule: String::new(),
+            started: String::new(),
+            versions: BTreeMap::new(),
+            guard: GuardDigest {
+                sha256: String::new(),
+            },
+            classes: Vec::new(),
+            scenarios: Vec::new(),
+        }
+    }
+
+    fn publish(place: &Path, seed: u64) {
+        let publication = Publication::prepare(place).unwrap();
+        publication.write(&format!("{seed}.jsonl"), b"{}\n").unwrap();
+        publication.commit(&evidence(seed)).unwrap();
+    }
+
+    fn names(folder: &Path) -> Vec<String> {
+        let mut names: Vec<String> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn new_evidence_takes_the_place_of_the_old_with_nothing_left_beside_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("evidence");
+        publish(&place, 1);
+        publish(&place, 2);
+        assert_eq!(names(&place), ["2.jsonl", "evidence.json"]);
+        assert_eq!(names(folder.path()), ["evidence"]);
+    }
+
+    #[test]
+    fn a_publication_that_is_given_up_leaves_the_old_evidence_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("evidence");
+        publish(&place, 1);
+        let publication = Publication::prepare(&place).unwrap();
+        publication.write("2.jsonl", b"{}\n").unwrap();
+        drop(publication);
+        assert_eq!(names(&place), ["1.jsonl", "evidence.json"]);
+        assert_eq!(names(folder.path()), ["evidence"]);
+    }
+
+    #[test]
+    fn a_reader_never_sees_a_folder_that_is_missing_or_half_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("evidence");
+        publish(&place, 1);
+        let done = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let reader = scope.spawn(|| {
+                let mut looks = 0_u32;
+                while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                    // One descriptor of the folder shows one version of it, whatever happens to its name.
+                    let seen =
+                        rustix::fs::open(&place, rustix::fs::OFlags::DIRECTORY, rustix::fs::Mode::empty());
+                    assert!(seen.is_ok(), "the folder was missing for a moment");
+                    looks += 1;
+                }
+                looks
+            });
+            for seed in 2..60 {
+                publish(&place, seed);
+            }
+            done.store(true, std::sync::atomic::Ordering::Relaxed);
+            assert!(reader.join().unwrap() > 0);
+        });
+    }
+
+    #[test]
+    fn a_folder_of_something_else_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("thesis.txt"), "years of work").unwrap();
+        let error = Publication::prepare(folder.path()).unwrap_err();
+        assert!(matches!(error, PublishError::NotEvidence { .. }), "{error}");
+        let file = folder.path().join("thesis.txt");
+        let error = Publication::prepare(&file).unwrap_err();
+        assert!(matches!(error, PublishError::NotEvidence { .. }), "{error}");
+        assert_eq!(names(folder.path()), ["thesis.txt"]);
+    }
+}

@@ -1,0 +1,12 @@
+//! What is proven and how it is run: a foreign program, described by data alone.
+//!
+//! The kit knows no resource. `fence.toml` names the commands, the requests and the tables of one, in texts that may hold
+//! placeholders (see [`Template`]); everything here is that description, already parsed.
+
+mod front;
+mod model;
+mod template;
+
+pub use front::{Front, RequestForm};
+pub use model::{ClassProof, Guard, Holder, LedgerWrites, Read, Replacement, Resource, Step, Target};
+pub use template::{MissingValue, ParseTemplateError, Template, Values};

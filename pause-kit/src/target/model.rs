@@ -1,0 +1,129 @@
+//! The description of a target.
+
+use std::path::PathBuf;
+
+use serde::Deserialize;
+
+use super::{Front, RequestForm, Template};
+use crate::scenario::ScenarioId;
+
+/// A resource and how a half of a scenario sets it up.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Target {
+    /// The folder of the guard's SQL. Every `*.sql` in it is applied in name order, as it stands there when the run begins.
+    pub guard_sql: PathBuf,
+    /// The SQL that makes the guard admit everything, applied after `guard_sql` in defeated halves alone.
+    pub defeat_sql: PathBuf,
+    /// What is done to lock stores and database before the resource starts, in order.
+    #[serde(default)]
+    pub setup: Vec<Step>,
+    /// The resource's own process.
+    pub resource: Resource,
+}
+
+/// The resource's own process.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Resource {
+    /// Program and arguments.
+    pub command: Vec<Template>,
+    /// It is ready when a line on its standard output begins with this; the rest of the line is its address.
+    pub ready: String,
+}
+
+/// One step of a set-up: exactly one of the three.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Step {
+    /// A program that must end with status 0.
+    pub command: Option<Vec<Template>>,
+    /// SQL for the half's database, run as its owner.
+    pub sql: Option<Template>,
+    /// A request to the resource that must be answered 2xx.
+    pub request: Option<RequestForm>,
+}
+
+/// What compares the token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Guard {
+    /// A row of `fence.high_water`, admitted first in the writing transaction.
+    Mark,
+    /// A column of the guarded row, compared in the writing statement.
+    Column,
+}
+
+/// How one class is proven.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClassProof {
+    /// The target's name.
+    pub target: String,
+    /// The scenarios to run.
+    pub scenarios: Vec<ScenarioId>,
+    /// The form of the class's keys: a text with `{n}`.
+    pub keys: Template,
+    /// What is done once the resource is ready, before any holder starts.
+    #[serde(default)]
+    pub prepare: Vec<Step>,
+    /// The process that takes the lock and writes.
+    pub holder: Holder,
+    /// The resource's front door, where holders write through the resource. Without it they write to the database.
+    pub front: Option<Front>,
+    /// How the kit reads which writes there are.
+    pub read: Read,
+    /// How a write shows in the database's commit order.
+    pub writes: LedgerWrites,
+    /// What the path replaces in defeated halves, where the guard's bounds are defeated and not its comparison.
+    #[serde(default)]
+    pub defeat_on_path: Vec<Replacement>,
+}
+
+/// The process that takes the lock and writes.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Holder {
+    /// Program and arguments.
+    pub command: Vec<Template>,
+    /// The gate at which it stands before the byte that matters: `before-send` or `before-commit`.
+    pub gate: String,
+}
+
+/// How the kit reads which writes there are, on a key: exactly one of the two.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Read {
+    /// A path whose JSON answer is an array of objects, or an object that holds one.
+    pub path: Option<Template>,
+    /// The member of each object that is the write's id.
+    pub id: Option<String>,
+    /// SQL whose first column is the write's id.
+    pub sql: Option<Template>,
+}
+
+/// How a write shows in the database's commit order.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LedgerWrites {
+    /// The table, `schema.table`.
+    pub table: String,
+    /// The column of the lock's key.
+    pub key: String,
+    /// The column of the write's id. Up to its last `:`, or whole, it is the id of the grant under which it was written.
+    pub id: String,
+    /// The column of the token, where the row has one.
+    pub token: Option<String>,
+    /// The column that tells what the write was for; two writes with one job are the same work done twice.
+    pub job: Option<String>,
+}
+
+/// Bytes of equal length that the path puts in place of others.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Replacement {
+    /// What is looked for on the way to the database.
+    pub find: String,
+    /// What goes on in its place.
+    pub replace: String,
+}
