@@ -1,0 +1,144 @@
+use std::future::Future as _;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+
+use bytes::Buf;
+use http_body::{Body, Frame, SizeHint};
+use tokio::time::Sleep;
+
+use super::layer::Linger;
+
+/// The request's body as the inner service sees it: the same frames, never buffered. What the service leaves unread of a
+/// guarded request goes back to the layer.
+#[derive(Debug)]
+pub struct GuardedBody<B> {
+    body: Option<Pin<Box<B>>>,
+    /// Whether reading began, at which a server tells a waiting client to go on.
+    begun: bool,
+    ended: bool,
+    rest: Option<Rest<B>>,
+}
+
+impl<B> GuardedBody<B> {
+    pub(super) fn new(body: B, rest: Option<Rest<B>>) -> GuardedBody<B> {
+        GuardedBody {
+            body: Some(Box::pin(body)),
+            begun: false,
+            ended: false,
+            rest,
+        }
+    }
+}
+
+impl<B: Body> Body for GuardedBody<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+        let this = self.get_mut();
+        let Some(body) = this.body.as_mut() else {
+            return Poll::Ready(None);
+        };
+        this.begun = true;
+        let frame = ready!(body.as_mut().poll_frame(cx));
+        this.ended = !matches!(frame, Some(Ok(_)));
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.as_ref().is_none_or(|body| body.is_end_stream())
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body
+            .as_ref()
+            .map_or_else(SizeHint::default, |body| body.size_hint())
+    }
+}
+
+impl<B> Drop for GuardedBody<B> {
+    fn drop(&mut self) {
+        if let (Some(rest), Some(body), false) = (self.rest.take(), self.body.take(), self.ended) {
+            *rest.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Unread {
+                body,
+                begun: self.begun,
+            });
+        }
+    }
+}
+
+/// Where a dropped body leaves what was not read of it.
+#[derive(Debug)]
+pub(super) struct Rest<B>(Arc<Mutex<Option<Unread<B>>>>);
+
+impl<B> Rest<B> {
+    pub(super) fn new() -> Rest<B> {
+        Rest(Arc::new(Mutex::new(None)))
+    }
+
+    pub(super) fn share(&self) -> Rest<B> {
+        Rest(Arc::clone(&self.0))
+    }
+
+    /// What was left, if the body was dropped before its end.
+    pub(super) fn take(&self) -> Option<Unread<B>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Unread<B> {
+    pub(super) body: Pin<Box<B>>,
+    pub(super) begun: bool,
+}
+
+/// Reads a body and throws it away, within bounds.
+#[derive(Debug)]
+pub(super) struct Drain<B> {
+    body: Pin<Box<B>>,
+    bytes_left: u64,
+    timeout: Pin<Box<Sleep>>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Drained {
+    /// To its end, or the client is gone.
+    Whole,
+    /// A bound was reached first.
+    GivenUp,
+}
+
+impl<B: Body> Drain<B> {
+    pub(super) fn new(body: Pin<Box<B>>, linger: Linger) -> Drain<B> {
+        Drain {
+            body,
+            bytes_left: linger.max_bytes,
+            timeout: Box::pin(tokio::time::sleep(linger.max_time)),
+        }
+    }
+
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Drained> {
+        loop {
+            if self.body.is_end_stream() {
+                return Poll::Ready(Drained::Whole);
+            }
+            if self.body.size_hint().lower() > self.bytes_left || self.bytes_left == 0 {
+                return Poll::Ready(Drained::GivenUp);
+            }
+            match self.body.as_mut().poll_frame(cx) {
+                Poll::Ready(Some(Ok(frame))) => {
+                    let bytes = frame.data_ref().map_or(0, |data| data.remaining() as u64);
+                    self.bytes_left = self.bytes_left.saturating_sub(bytes);
+                }
+                Poll::Ready(Some(Err(_)) | None) => return Poll::Ready(Drained::Whole),
+                Poll::Pending => {
+                    return self.timeout.as_mut().poll(cx).map(|()| Drained::GivenUp);
+                }
+            }
+        }
+    }
+}
