@@ -1,0 +1,145 @@
+//! The header of a history: what was run, and what it must show to count.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::observed::Op;
+
+/// The first line: everything that is known about the run from outside.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Run {
+    /// The form of the file; [`Run::SCHEMA`].
+    pub schema: u32,
+    /// The scenario, such as `S02`.
+    pub scenario: String,
+    /// The class under proof.
+    pub class: String,
+    /// The contested key.
+    pub key: String,
+    /// Whether the guard was in force.
+    pub half: Half,
+    /// The seed, as it is printed.
+    pub seed: String,
+    /// The clock that all times come from.
+    pub clock: Clock,
+    /// The guard's form.
+    pub guard: GuardForm,
+    /// What the run must have gone through to count (invariant 15).
+    pub exercise: Exercise,
+    /// How long the successor may be kept waiting (invariant 13).
+    pub bounds: Bounds,
+    /// The grant that is stale once its successor has touched the resource. `None` in a control.
+    pub stale_grant: Option<String>,
+    /// The operation that is the stale attempt. `None` when there was none.
+    pub stale_attempt: Option<Op>,
+    /// The stale attempt's outcome that the scenario expects of a guarded resource.
+    pub expected: Outcome,
+    /// What is done to a job, as a past participle: `refunded`. Used in plain words only.
+    pub deed: String,
+    /// Every account's balance before the first operation, in minor units. Empty for a resource without balances.
+    pub opening: BTreeMap<String, i64>,
+}
+
+impl Run {
+    /// The form of history files that this version writes and reads.
+    pub const SCHEMA: u32 = 1;
+}
+
+/// Which half of the pair this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Half {
+    /// The guard was in force.
+    Guarded,
+    /// The same resource, with its guard made to admit everything.
+    Defeated,
+}
+
+/// Where the times come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Clock {
+    /// CLOCK_MONOTONIC of the one host that ran everything.
+    Monotonic,
+}
+
+/// The guard's form, which decides what reads and commits can show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GuardForm {
+    /// A mark a key; admissions are committed as changes of their own. Reads show all ids that the key ever accepted.
+    Mark,
+    /// A token column on the guarded row; each write bears its token. Reads show the last writer's id only.
+    Column,
+}
+
+/// How a run shows that it went through what the scenario is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "form", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Exercise {
+    /// The stale holder was stopped; its lease ended, and its successor was granted and wrote, all inside the stop; it
+    /// made its attempt after it was resumed.
+    Stopped,
+    /// The resource was stopped; inside the stop the stale attempt lay unread in its socket, the lease ended, the
+    /// successor was granted and had its mark raised elsewhere, and the successor's write lay unread in that socket too.
+    Queued,
+    /// The path held the stale attempt; the lease ended, and the successor was granted and wrote, while it did.
+    Held,
+    /// The stale holder was stopped idle in its transaction, after its guarded statement was answered; the lease ended and
+    /// the successor was granted and seen waiting on its backend inside the stop, which outlasted all bounds; it made its
+    /// attempt after it was resumed.
+    IdleInTransaction {
+        /// After how many nanoseconds the server ends a transaction whose client is idle.
+        idle_ns: u64,
+    },
+    /// A control: nothing to take over.
+    Control,
+}
+
+/// How long the successor may be kept waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bounds {
+    /// The guard's one deadline for all keys of an operation, in nanoseconds.
+    pub deadline_ns: u64,
+    /// What is allowed on top for the machine, in nanoseconds.
+    pub slack_ns: u64,
+}
+
+/// What became of the stale attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Outcome {
+    /// Refused as stale.
+    #[serde(rename = "REF")]
+    Refused,
+    /// Accepted, and rightly.
+    #[serde(rename = "LEG")]
+    Legal,
+    /// The successor was blocked for a bounded time and then applied; the stale attempt was refused.
+    #[serde(rename = "BLK")]
+    Blocked,
+    /// Unknown, resolved by reading back.
+    #[serde(rename = "UNK")]
+    Unknown,
+    /// Refused, failing closed.
+    #[serde(rename = "CLO")]
+    Closed,
+    /// Conflict: equal token, other grant.
+    #[serde(rename = "CON")]
+    Conflict,
+}
+
+impl std::fmt::Display for Outcome {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Outcome::Refused => "REF",
+            Outcome::Legal => "LEG",
+            Outcome::Blocked => "BLK",
+            Outcome::Unknown => "UNK",
+            Outcome::Closed => "CLO",
+            Outcome::Conflict => "CON",
+        })
+    }
+}
