@@ -1,0 +1,276 @@
+//! Where PostgreSQL's and etcd's programs are.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A program that the kit needs is not there: install it, or name where it is.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{what} was not found; looked at {}; {fix}", .looked.join(", "))]
+pub struct NotFound {
+    /// What was looked for.
+    pub what: &'static str,
+    /// Every place that was looked at, in order.
+    pub looked: Vec<String>,
+    /// What to do about it.
+    pub fix: &'static str,
+}
+
+const POSTGRES_FIX: &str = "install PostgreSQL's server (on Debian and Ubuntu: apt-get install postgresql) or set FENCE_PG_BIN to its bin folder";
+const ETCD_FIX: &str =
+    "install etcd (on Debian and Ubuntu: apt-get install etcd-server) or set FENCE_ETCD to its executable";
+
+/// The folder that holds PostgreSQL's `initdb` and `postgres`, both of one installation: what `FENCE_PG_BIN` names, or
+/// else what `pg_config` says, the first in PATH, or the newest of `/usr/lib/postgresql/*/bin`.
+///
+/// # Errors
+///
+/// When none is found, or when `FENCE_PG_BIN` is set and names none.
+pub fn postgres() -> Result<PathBuf, NotFound> {
+    Search::of_this_machine().postgres()
+}
+
+/// The `etcd` executable: what `FENCE_ETCD` names, or else the first in PATH.
+///
+/// # Errors
+///
+/// When there is none, or when `FENCE_ETCD` is set and names none.
+pub fn etcd() -> Result<PathBuf, NotFound> {
+    Search::of_this_machine().etcd()
+}
+
+/// What a search depends on.
+struct Search {
+    pg_bin: Option<PathBuf>,
+    etcd: Option<PathBuf>,
+    path: OsString,
+    versions: PathBuf,
+}
+
+impl Search {
+    fn of_this_machine() -> Self {
+        Self {
+            pg_bin: env::var_os("FENCE_PG_BIN").map(PathBuf::from),
+            etcd: env::var_os("FENCE_ETCD").map(PathBuf::from),
+            path: env::var_os("PATH").unwrap_or_default(),
+            versions: PathBuf::from("/usr/lib/postgresql"),
+        }
+    }
+
+    fn postgres(&self) -> Result<PathBuf, NotFound> {
+        let mut looked = Vec::new();
+        if let Some(named) = &self.pg_bin {
+            looked.push(format!("FENCE_PG_BIN={}", named.display()));
+            return found(
+                has_server(named).then(|| named.clone()),
+                looked,
+                "PostgreSQL",
+                POSTGRES_FIX,
+            );
+        }
+        looked.push("FENCE_PG_BIN (not set)".to_owned());
+        let told = self.told_by_pg_config();
+        looked.push(match &told {
+            Some(folder) => format!("pg_config --bindir ({})", folder.display()),
+            None => "pg_config (none in PATH)".to_owned(),
+        });
+        looked.push("PATH".to_owned());
+        looked.push(format!("{}/*/bin", self.versions.display()));
+        let mut candidates: Vec<PathBuf> = told.into_iter().collect();
+        candidates.extend(env::split_paths(&self.path));
+        candidates.extend(newest_first(&self.versions));
+        found(
+            candidates.into_iter().find(|folder| has_server(folder)),
+            looked,
+            "PostgreSQL",
+            POSTGRES_FIX,
+        )
+    }
+
+    fn etcd(&self) -> Result<PathBuf, NotFound> {
+        if let Some(named) = &self.etcd {
+            let looked = vec![format!("FENCE_ETCD={}", named.display())];
+            return found(
+                is_executable(named).then(|| named.clone()),
+                looked,
+                "etcd",
+                ETCD_FIX,
+            );
+        }
+        let looked = vec!["FENCE_ETCD (not set)".to_owned(), "PATH".to_owned()];
+        let candidates = env::split_paths(&self.path).map(|folder| folder.join("etcd"));
+        found(
+            candidates.into_iter().find(|path| is_executable(path)),
+            looked,
+            "etcd",
+            ETCD_FIX,
+        )
+    }
+
+    fn told_by_pg_config(&self) -> Option<PathBuf> {
+        let program = env::split_paths(&self.path)
+            .map(|folder| folder.join("pg_config"))
+            .find(|path| is_executable(path))?;
+        let output = Command::new(program).arg("--bindir").output().ok()?;
+        let folder = String::from_utf8(output.stdout).ok()?;
+        output.status.success().then(|| PathBuf::from(folder.trim_end()))
+    }
+}
+
+fn found(
+    path: Option<PathBuf>,
+    looked: Vec<String>,
+    what: &'static str,
+    fix: &'static str,
+) -> Result<PathBuf, NotFound> {
+    path.ok_or(NotFound { what, looked, fix })
+}
+
+/// A client package alone has a bin folder too, and PATH may hold only some of the programs.
+fn has_server(folder: &Path) -> bool {
+    ["initdb", "postgres"]
+        .iter()
+        .all(|program| is_executable(&folder.join(program)))
+}
+
+fn is_executable(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+}
+
+fn newest_first(versions: &Path) -> Vec<PathBuf> {
+    let listing = fs::read_dir(versions)
+        .into_iter()
+        .flatten()
+        .filter_map(Result::ok);
+    let mut found: Vec<(Vec<u32>, PathBuf)> = listing
+        .filter_map(|item| {
+            let version = item
+                .file_name()
+                .to_str()?
+                .split('.')
+                .map(str::parse)
+                .collect::<Result<_, _>>()
+                .ok()?;
+            Some((version, item.path().join("bin")))
+        })
+        .collect();
+    found.sort();
+    found.into_iter().rev().map(|(_, folder)| folder).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn program(path: &Path, text: &str) {
+        fs::create_dir_all(path.parent().expect("a folder")).expect("the folder is made");
+        fs::write(path, text).expect("the file is written");
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("it is made executable");
+    }
+
+    fn server(folder: &Path) {
+        program(&folder.join("initdb"), "");
+        program(&folder.join("postgres"), "");
+    }
+
+    struct Machine {
+        root: tempfile::TempDir,
+        search: Search,
+    }
+
+    fn machine() -> Machine {
+        let root = tempfile::tempdir().expect("a temporary folder");
+        let path =
+            env::join_paths([root.path().join("one"), root.path().join("two")]).expect("no colon in them");
+        let versions = root.path().join("lib");
+        Machine {
+            root,
+            search: Search {
+                pg_bin: None,
+                etcd: None,
+                path,
+                versions,
+            },
+        }
+    }
+
+    #[test]
+    fn a_folder_with_only_half_of_the_server_is_passed_over() {
+        let machine = machine();
+        program(&machine.root.path().join("one/initdb"), "");
+        server(&machine.root.path().join("two"));
+        assert_eq!(machine.search.postgres(), Ok(machine.root.path().join("two")));
+    }
+
+    #[test]
+    fn the_newest_version_is_taken_by_number_and_not_by_text() {
+        let machine = machine();
+        for version in ["9.6", "15", "9"] {
+            server(&machine.root.path().join("lib").join(version).join("bin"));
+        }
+        assert_eq!(
+            machine.search.postgres(),
+            Ok(machine.root.path().join("lib/15/bin"))
+        );
+    }
+
+    #[test]
+    fn what_pg_config_says_comes_before_path_unless_no_server_is_there() {
+        let machine = machine();
+        let root = machine.root.path();
+        program(
+            &root.join("one/pg_config"),
+            &format!("#!/bin/sh\necho {}\n", root.join("told").display()),
+        );
+        server(&root.join("two"));
+        assert_eq!(machine.search.postgres(), Ok(root.join("two")));
+        server(&root.join("told"));
+        assert_eq!(machine.search.postgres(), Ok(root.join("told")));
+    }
+
+    #[test]
+    fn a_named_folder_without_a_server_is_an_error_although_path_has_one() {
+        let mut machine = machine();
+        server(&machine.root.path().join("one"));
+        machine.search.pg_bin = Some(machine.root.path().join("two"));
+        let error = machine.search.postgres().expect_err("the named folder is empty");
+        assert_eq!(
+            error.looked,
+            [format!(
+                "FENCE_PG_BIN={}",
+                machine.root.path().join("two").display()
+            )]
+        );
+    }
+
+    #[test]
+    fn the_message_lists_every_place_and_says_what_to_install() {
+        let machine = machine();
+        let postgres = machine.search.postgres().expect_err("there is none").to_string();
+        for part in [
+            "FENCE_PG_BIN",
+            "pg_config",
+            "PATH",
+            "/lib/*/bin",
+            "apt-get install postgresql",
+        ] {
+            assert!(postgres.contains(part), "{part} is missing in: {postgres}");
+        }
+        let etcd = machine.search.etcd().expect_err("there is none").to_string();
+        for part in ["FENCE_ETCD", "PATH", "apt-get install etcd-server"] {
+            assert!(etcd.contains(part), "{part} is missing in: {etcd}");
+        }
+    }
+
+    #[test]
+    fn etcd_is_found_in_path_or_where_it_is_named() {
+        let mut machine = machine();
+        program(&machine.root.path().join("two/etcd"), "");
+        assert_eq!(machine.search.etcd(), Ok(machine.root.path().join("two/etcd")));
+        machine.search.etcd = Some(machine.root.path().join("one/etcd"));
+        assert!(machine.search.etcd().is_err());
+    }
+}

@@ -1,0 +1,65 @@
+//! The one place that sends signals: to one process, named by number and start time, through its pidfd.
+//!
+//! A pid alone may belong to somebody else by the time a signal is sent. A pidfd cannot: it is opened first, and the
+//! start time is compared afterwards, so that it names the process that was meant or nothing.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use rustix::process::{Pid, PidfdFlags, Signal as Raw, pidfd_open, pidfd_send_signal};
+
+use crate::process::{self, Identity};
+
+/// What the kit ever sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Signal {
+    /// Stops every thread of the process; it cannot be caught.
+    Stop,
+    /// Lets a stopped process run on.
+    Continue,
+    /// Asks a process to end.
+    Terminate,
+    /// Asks PostgreSQL to end at once and to remove its shared memory.
+    Quit,
+    /// Ends a process; it cannot be caught.
+    Kill,
+}
+
+/// Sends `signal` to the process that `identity` names, and says whether that process was still there.
+///
+/// # Errors
+///
+/// When the system refuses, for example because the process belongs to another user.
+pub(crate) fn send(identity: Identity, signal: Signal) -> io::Result<bool> {
+    let Some(handle) = open(identity)? else {
+        return Ok(false);
+    };
+    match pidfd_send_signal(&handle, raw(signal)) {
+        Ok(()) => Ok(true),
+        Err(rustix::io::Errno::SRCH) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn open(identity: Identity) -> io::Result<Option<OwnedFd>> {
+    let Some(pid) = i32::try_from(identity.pid).ok().and_then(Pid::from_raw) else {
+        return Ok(None);
+    };
+    let handle = match pidfd_open(pid, PidfdFlags::empty()) {
+        Ok(handle) => handle,
+        Err(rustix::io::Errno::SRCH) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let same = process::entry(identity.pid).is_some_and(|entry| entry.identity == identity);
+    Ok(same.then_some(handle))
+}
+
+fn raw(signal: Signal) -> Raw {
+    match signal {
+        Signal::Stop => Raw::STOP,
+        Signal::Continue => Raw::CONT,
+        Signal::Terminate => Raw::TERM,
+        Signal::Quit => Raw::QUIT,
+        Signal::Kill => Raw::KILL,
+    }
+}

@@ -1,0 +1,8 @@
+//! The kit against real processes, PostgreSQL and etcd.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test fails where something is not as it must be"
+)]
+
+mod services;
