@@ -53,7 +53,8 @@ async fn answer(stream: &mut TcpStream) -> String {
             }
         }
         let mut chunk = [0; 4096];
-        match stream.read(&mut chunk).await.unwrap() {
+        let read = tokio::time::timeout(Duration::from_secs(30), stream.read(&mut chunk));
+        match read.await.expect("an answer within 30 s").unwrap() {
             0 => return text,
             n => seen.extend_from_slice(&chunk[..n]),
         }
