@@ -5,7 +5,7 @@ export DEBIAN_FRONTEND=noninteractive
 
 # What would start at the next boot: links of systemd and of the init scripts.
 enabled() {
-  { find /etc/systemd/system -mindepth 2 -path '*.wants/*' 2>/dev/null
+  { find /etc/systemd/system -type l 2>/dev/null
     find /etc/rc?.d -name 'S*' 2>/dev/null; } | sort
 }
 
