@@ -3,6 +3,8 @@
 //! - [`services`]: PostgreSQL, etcd and the target's processes, private to a run and gone after it
 //! - [`stopper`]: a process that is known to stand, and goes on when the guard is dropped
 //! - [`reaper`]: the process that owns all of these, so that nothing outlives the kit
+//! - [`path`], [`gates`]: where bytes and holders are kept
+//! - [`wire`], [`commit_order`]: what was said on the path, and what the database committed in which order
 //! - [`target`], [`scenario`], [`schedule`]: what is proven, how, and in which order
 //! - [`history`], [`evidence`]: what happened, and what is handed to a stranger to judge again
 //!
@@ -12,10 +14,13 @@
 //! it has to know about them stands in `/proc`.
 
 #[cfg(not(target_os = "linux"))]
-compile_error!("pause-kit is for Linux only: it confirms by /proc that a process stands, and owns orphans as a subreaper");
+compile_error!(
+    "pause-kit is for Linux only: it confirms by /proc that a process stands, and owns orphans as a subreaper"
+);
 
 pub mod evidence;
 pub mod history;
+pub mod path;
 mod process;
 pub mod reaper;
 pub mod scenario;
@@ -24,3 +29,4 @@ pub mod services;
 mod signal;
 pub mod stopper;
 pub mod target;
+pub mod wire;

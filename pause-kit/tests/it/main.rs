@@ -5,4 +5,6 @@
     reason = "a test fails where something is not as it must be"
 )]
 
+mod path;
 mod services;
+mod wait;

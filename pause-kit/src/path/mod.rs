@@ -1,0 +1,38 @@
+//! The path X: the kit's own TCP proxy between two of the parties of a run.
+//!
+//! A [`Path`] stands between a holder and the resource (HTTP), or between the resource or a holder and PostgreSQL. It
+//! knows nothing of the protocol that it carries. It
+//!
+//! - **records** every byte of both directions with the time at which it arrived and the time at which it was handed
+//!   on, in a [`Log`] that can be read at any time and awaited ([`Path::wait`]);
+//! - **holds** bytes of a direction from an offset on until they are released ([`Path::hold`]);
+//! - **replaces** a pattern by another of the same length, whatever the borders of the chunks ([`Path::replace`]);
+//! - **keeps back a close**: a holder's end or reset reaches the resource only once the resource has answered
+//!   ([`CloseRule`]);
+//! - **routes** connections accepted from now on to another upstream ([`Path::route_to`]);
+//! - **measures** how many bytes lie unread in the resource's socket ([`Path::unread_by_resource`]).
+//!
+//! Times are [`std::time::Instant`]s, that is this host's monotonic clock. A byte's time of arrival is taken before it
+//! can be handed on, and its time of handing on after the kernel took it, so the interval from a request's first arrival
+//! to its answer's last handing on contains all that the resource did for it.
+//!
+//! # What a path does not do
+//!
+//! It speaks no TLS, it does not change the number of bytes, and it forgets nothing: its log holds every byte for as long
+//! as the path lives.
+
+mod close;
+mod control;
+mod hold;
+mod log;
+mod proxy;
+mod pump;
+mod replace;
+mod unread;
+
+pub use close::CloseRule;
+pub use hold::{Held, Hold, Kept};
+pub use log::{Close, Connection, ConnectionNumber, Direction, Flow, Log, Mark, Replaced};
+pub use proxy::{OpenPathError, Path, PathOptions};
+pub use replace::{Replacement, ReplacementError, ReplacementHandle};
+pub use unread::UnreadError;

@@ -1,0 +1,14 @@
+//! PostgreSQL's protocol 3: statements, their parameters, and how the server answered.
+//!
+//! [`statements`] reads a connection's record. [`client_messages`] and [`server_messages`] cut the two streams without
+//! any times, for whoever needs more. Encrypted connections cannot be read; the kit's own PostgreSQL and the clients it is
+//! used with do not encrypt on the loopback interface.
+
+mod frame;
+mod statement;
+
+pub use frame::{
+    ClientMessage, ClientStream, Framed, MalformedPostgres, Notice, Parameter, ServerMessage, ServerStream,
+    TransactionStatus, client_messages, server_messages,
+};
+pub use statement::{Completion, Statement, statements};
