@@ -19,6 +19,7 @@ compile_error!(
 );
 
 pub mod evidence;
+pub mod gates;
 pub mod history;
 pub mod path;
 mod process;
