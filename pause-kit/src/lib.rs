@@ -18,6 +18,7 @@ compile_error!(
     "pause-kit is for Linux only: it confirms by /proc that a process stands, and owns orphans as a subreaper"
 );
 
+pub mod commit_order;
 pub mod evidence;
 pub mod gates;
 pub mod history;

@@ -1,3 +1,1 @@
-//! The long checks behind `./dev measure NAME`. End to end tests and the repository's rules live in `tests/it`.
-
-pub mod measure;
+//! End-to-end tests and the rules of the repository live in `tests/`; this library is empty.
