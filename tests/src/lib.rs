@@ -1,1 +1,3 @@
-//! End-to-end tests and the rules of the repository live in `tests/`; this library is empty.
+//! The long checks behind `./dev measure NAME`. End to end tests and the repository's rules live in `tests/it`.
+
+pub mod measure;

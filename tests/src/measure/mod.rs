@@ -1,0 +1,81 @@
+//! Long checks of the `fence` command, each printing its figure as its last line and failing when short.
+
+mod family;
+mod interrupt;
+mod mutants;
+mod prove;
+mod run;
+mod seeds;
+
+use std::process::ExitCode;
+
+/// What went wrong with a check that could not be finished or that fell short.
+pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// The figure of a check, printed as its last line.
+pub(crate) struct Figure {
+    /// The figure in words.
+    pub(crate) line: String,
+    /// Whether it reaches its bar, and every leg was run.
+    pub(crate) reached: bool,
+}
+
+type Check = fn() -> Result<Figure, Failure>;
+
+const CHECKS: [(&str, &str, Check); 5] = [
+    (
+        "prove",
+        "fence prove: five scenarios proven within 60 s, each twin corrupting, nothing left behind",
+        prove::prove,
+    ),
+    (
+        "unfenced",
+        "fence prove --danger-unfenced: exits 1 and names each corruption",
+        prove::unfenced,
+    ),
+    (
+        "mutants",
+        "every broken guard under tests/mutants is called violated, by the invariant it names",
+        mutants::mutants,
+    ),
+    (
+        "interrupt",
+        "after INT, TERM and KILL, to the process and to its group, everything is gone in time",
+        interrupt::interrupt,
+    ),
+    (
+        "seeds",
+        "twenty seeds: twenty schedules, all proven; one seed twice: one schedule",
+        seeds::seeds,
+    ),
+];
+
+/// Runs the check that the first argument names.
+pub fn main() -> ExitCode {
+    let name = std::env::args().nth(1).unwrap_or_else(|| "list".into());
+    if name == "list" {
+        for (name, what, _) in CHECKS {
+            println!("{name:<10} {what}");
+        }
+        return ExitCode::SUCCESS;
+    }
+    let Some((_, _, check)) = CHECKS.iter().find(|(known, ..)| *known == name) else {
+        let names: Vec<&str> = CHECKS.iter().map(|(name, ..)| *name).collect();
+        eprintln!("measure: no check '{name}'; there are {}", names.join(", "));
+        return ExitCode::from(2);
+    };
+    match check() {
+        Ok(figure) => {
+            println!("{name}: {}", figure.line);
+            if figure.reached {
+                ExitCode::SUCCESS
+            } else {
+                ExitCode::FAILURE
+            }
+        }
+        Err(error) => {
+            println!("{name}: not measured: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! The main job, with the guard and without it.
+
+use std::time::Duration;
+
+use super::run::{evidence, finish, scenarios};
+use super::{Failure, Figure};
+
+/// How long the whole proof may take once built.
+const LIMIT: Duration = Duration::from_secs(60);
+
+pub(crate) fn prove() -> Result<Figure, Failure> {
+    let out = tempfile::tempdir()?;
+    let folder = out.path().join("evidence");
+    let run = finish(&["--out", &folder.display().to_string()])?;
+    print!("{}", run.text());
+    let evidence = evidence(&folder)?;
+    let scenarios = scenarios(&evidence)?;
+    let proven = scenarios.iter().filter(|one| one["verdict"] == "proven").count();
+    let corrupting = scenarios
+        .iter()
+        .filter(|one| !one["defeated"]["violated"].is_null())
+        .count();
+    for left in &run.left {
+        println!("left behind: {left}");
+    }
+    Ok(Figure {
+        line: format!(
+            "exit {:?}, {proven} of {} scenarios proven, {corrupting} twins corrupt, {:.1} s of {} s, {} left behind",
+            run.exit,
+            scenarios.len(),
+            run.took.as_secs_f64(),
+            LIMIT.as_secs(),
+            run.left.len()
+        ),
+        reached: run.exit == Some(0)
+            && scenarios.len() >= 5
+            && proven == scenarios.len()
+            && corrupting == scenarios.len()
+            && run.took < LIMIT
+            && run.left.is_empty(),
+    })
+}
+
+pub(crate) fn unfenced() -> Result<Figure, Failure> {
+    let out = tempfile::tempdir()?;
+    let folder = out.path().join("evidence");
+    let run = finish(&["--danger-unfenced", "--out", &folder.display().to_string()])?;
+    print!("{}", run.text());
+    let evidence = evidence(&folder)?;
+    let scenarios = scenarios(&evidence)?;
+    let text = run.text();
+    let named = scenarios
+        .iter()
+        .filter(|one| {
+            let id = one["id"].as_str().unwrap_or("?");
+            let corrupts = !one["defeated"]["violated"].is_null();
+            let words = one["defeated"]["corruption"].as_str().unwrap_or_default();
+            corrupts
+                && text.lines().any(|line| line.contains(id))
+                && !words.is_empty()
+                && text.contains(words)
+        })
+        .count();
+    Ok(Figure {
+        line: format!(
+            "exit {:?}, {named} of {} corruptions named, {} left behind",
+            run.exit,
+            scenarios.len(),
+            run.left.len()
+        ),
+        reached: run.exit == Some(1) && named == scenarios.len() && named >= 5 && run.left.is_empty(),
+    })
+}

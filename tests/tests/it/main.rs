@@ -1,0 +1,7 @@
+//! The repository's own rules, and what only holds end to end.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod architecture;
+mod source;
+mod tidy;
