@@ -6,7 +6,7 @@
 //! - [`path`], [`gates`]: where bytes and holders are kept
 //! - [`wire`], [`commit_order`]: what was said on the path, and what the database committed in which order
 //! - [`target`], [`scenario`], [`schedule`]: what is proven, how, and in which order
-//! - [`history`], [`evidence`]: what happened, and what is handed to a stranger to judge again
+//! - [`history`], [`judge`], [`evidence`]: what happened, what it breaks, and what is handed to a stranger to judge again
 //!
 //! # What this crate does not do
 //!
@@ -22,6 +22,7 @@ pub mod commit_order;
 pub mod evidence;
 pub mod gates;
 pub mod history;
+pub mod judge;
 pub mod path;
 mod process;
 pub mod reaper;

@@ -63,7 +63,10 @@ async fn read_to_end(stream: &mut TcpStream) -> Vec<u8> {
 /// bytes at the path.
 fn is_silent(stream: &TcpStream) -> bool {
     let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
-    matches!(rustix::net::recv(stream, &mut [0; 1], flags), Err(rustix::io::Errno::AGAIN))
+    matches!(
+        rustix::net::recv(stream, &mut [0; 1], flags),
+        Err(rustix::io::Errno::AGAIN)
+    )
 }
 
 fn only(path: &Path) -> ConnectionNumber {

@@ -1,0 +1,285 @@
+//! What clients saw: invariants 2, 3, 4, 5, 10 and 13, without a look at the commit order (but for 4's log).
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::facts::{Facts, Guarded};
+use super::said::{Fence, Said};
+use super::verdict::{Invariant, Violation};
+use crate::history::{At, GuardForm};
+
+/// 2 and 3: what is stale when it begins, or when it takes effect, is not accepted.
+pub(super) fn late(facts: &Facts<'_>) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for late in facts.ops.iter().filter(|op| is_accepted(facts, op)) {
+        let newer = |op: &&Guarded<'_>| op.same_key(late) && is_newer(op, late);
+        let known = facts
+            .ops
+            .iter()
+            .filter(newer)
+            .filter_map(|op| Some((known_by(facts, op)?, op)));
+        // The earliest contact with the newer grants says the most.
+        let Some(((contact, contact_line), newer)) = known.min_by_key(|((at, _), _)| *at) else {
+            continue;
+        };
+        let (not_before, absent_line) = not_committed_before(facts, late);
+        let words = |how: &str| {
+            let (late_who, newer_who) = (who(facts, late), who(facts, newer));
+            format!(
+                "{} of {late_who} was accepted although it {how} {newer_who} had been in touch",
+                late.request.op
+            )
+        };
+        if contact < late.began {
+            let lines = [contact_line, late.line];
+            found.push(Violation::new(
+                Invariant::RealTimeRefusal,
+                words("began after"),
+                &lines,
+            ));
+        } else if contact < not_before {
+            let lines = [late.line, contact_line, absent_line];
+            found.push(Violation::new(
+                Invariant::DelayedPacket,
+                words("took effect after"),
+                &lines,
+            ));
+        }
+    }
+    found
+}
+
+/// 4: nothing ever shows a refused id.
+pub(super) fn no_effect(facts: &Facts<'_>) -> Vec<Violation> {
+    // An id is refused when everything that bore it was, and nothing with it may have landed.
+    let mut refused: BTreeMap<&str, (bool, usize)> = BTreeMap::new();
+    let mut note = |id, said: Said, line| {
+        let nothing_done = !matches!(said, Said::Accepted | Said::Stored | Said::Unknown);
+        let entry = refused.entry(id).or_insert((true, line));
+        *entry = (entry.0 && nothing_done, line);
+    };
+    for op in &facts.ops {
+        if let Some(id) = op.id() {
+            note(id, op.said(), op.answer.map_or(op.line, |answer| answer.line));
+        }
+    }
+    for probe in &facts.probes {
+        if let Some(id) = &probe.body.id {
+            note(id, Said::of(&probe.body.reply), probe.line);
+        }
+    }
+    let shown = facts.shown();
+    let broken = refused.into_iter().filter(|(_, (all, _))| *all);
+    broken
+        .filter_map(|(id, (_, line))| {
+            let shown_at = *shown.get(id)?;
+            let why = format!("{id} was refused, and yet it took effect");
+            Some(Violation::new(Invariant::NoEffect, why, &[line, shown_at]))
+        })
+        .collect()
+}
+
+/// 5: a rightful holder is not refused by the fence, for whatever reason the fence gives.
+pub(super) fn no_spurious_refusal(facts: &Facts<'_>) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for op in &facts.ops {
+        let (Said::Fenced(fence), Some(answer), Some(token)) = (op.said(), op.answer, op.token) else {
+            continue;
+        };
+        let presents_its_own = op.request.presented.token.as_deref() == Some(token.to_string().as_str());
+        let newer_before_the_end = facts.ops.iter().any(|newer| {
+            newer.same_key(op)
+                && newer.began < answer.at
+                && is_newer(newer, op)
+                && !matches!(newer.said(), Said::Fenced(_) | Said::Failed | Said::Blocked)
+        }) || facts.probes.iter().any(|probe| {
+            let right = facts.right(
+                &probe.body.class,
+                &probe.body.key,
+                probe.body.presented.grant.as_deref(),
+            );
+            probe.body.class == op.request.class
+                && probe.body.key == op.request.key
+                && probe.at < answer.at
+                && right.is_some_and(|right| right.token > token)
+        });
+        // The same number granted to another is a collision rightly, and the issuer's fault.
+        let equal_elsewhere = fence == Fence::Collision
+            && facts.ops.iter().any(|other| {
+                other.same_key(op) && other.token == op.token && other.request.grant != op.request.grant
+            });
+        if presents_its_own && !newer_before_the_end && !equal_elsewhere {
+            let (who, name) = (who(facts, op), fence.name());
+            let why = format!(
+                "{} of {who} was refused ({name}) before any newer grant was in touch",
+                op.request.op
+            );
+            found.push(Violation::new(
+                Invariant::NoSpuriousRefusal,
+                why,
+                &[op.line, answer.line],
+            ));
+        }
+    }
+    found
+}
+
+/// 10: an id has one answer, and no read shows it twice. That it has one effect is for the commit order.
+pub(super) fn one_answer(facts: &Facts<'_>) -> Vec<Violation> {
+    let mut found = Vec::new();
+    let mut first: BTreeMap<&str, usize> = BTreeMap::new();
+    for op in facts.ops.iter().filter(|op| op.said() == Said::Accepted) {
+        let (Some(id), Some(answer)) = (op.id(), op.answer) else {
+            continue;
+        };
+        if let Some(earlier) = first.insert(id, answer.line) {
+            let why = format!("{id} was accepted twice, the second time as if it were new");
+            found.push(Violation::new(
+                Invariant::Idempotency,
+                why,
+                &[earlier, answer.line],
+            ));
+        }
+    }
+    let read = facts.reads.iter().map(|read| (read.line, &read.body.ids));
+    let read_back = facts.finals.iter().map(|last| (last.line, &last.body.ids));
+    for (line, ids) in read.chain(read_back) {
+        let twice = ids
+            .iter()
+            .enumerate()
+            .find(|(index, id)| ids[..*index].contains(id));
+        if let Some((_, id)) = twice {
+            let why = format!("{id} was shown twice");
+            found.push(Violation::new(Invariant::Idempotency, why, &[line]));
+        }
+    }
+    found
+}
+
+/// 13: the successor's first guarded operation returns within the bound, with whatever answer; so does each that says
+/// that it was blocked. Time in which the resource itself stood still is not its guard's.
+pub(super) fn bounded_block(facts: &Facts<'_>) -> Vec<Violation> {
+    let bounds = facts.run.bounds;
+    let limit = Duration::from_nanos(bounds.deadline_ns.saturating_add(bounds.slack_ns));
+    let mut found = Vec::new();
+    let mut touched = Vec::new();
+    for op in facts.successor_ops() {
+        let first = !touched.contains(&&op.request.grant);
+        touched.push(&op.request.grant);
+        if !first && op.said() != Said::Blocked {
+            continue;
+        }
+        let still_waiting = facts
+            .waiting
+            .iter()
+            .rfind(|waiting| waiting.body.op == op.request.op);
+        let (seen_line, seen) = match (op.answer, op.given_up, still_waiting) {
+            (Some(answer), ..) => (answer.line, answer.at),
+            (None, Some(given_up), _) => given_up,
+            (None, None, Some(waiting)) => (waiting.line, waiting.at),
+            (None, None, None) => (op.line, facts.last),
+        };
+        let waited = seen
+            .since(op.sent())
+            .saturating_sub(resource_stood_still(facts, op.sent(), seen));
+        if waited > limit {
+            let (who, waited, limit) = (who(facts, op), in_seconds(waited), in_seconds(limit));
+            let why = format!(
+                "{} of {who} was kept waiting for {waited}; the bound with its slack is {limit}",
+                op.request.op
+            );
+            found.push(Violation::new(
+                Invariant::BoundedBlock,
+                why,
+                &[op.line, seen_line],
+            ));
+        }
+    }
+    found
+}
+
+/// The earliest moment by which a client knew that the operation's admission is committed, and the line.
+pub(super) fn known_by(facts: &Facts<'_>, op: &Guarded<'_>) -> Option<(At, usize)> {
+    let answered = op
+        .answer
+        .filter(|_| op.said() == Said::Accepted)
+        .map(|answer| (answer.at, answer.line));
+    let shown = facts
+        .reads
+        .iter()
+        .find(|read| shows(&read.body.ids, op))
+        .map(|read| (read.at, read.line));
+    answered
+        .into_iter()
+        .chain(shown.filter(|_| is_accepted(facts, op)))
+        .min()
+}
+
+/// A moment before which the operation was certainly not committed, and the line: its beginning, or the beginning of the
+/// last read that did not show it.
+fn not_committed_before(facts: &Facts<'_>, op: &Guarded<'_>) -> (At, usize) {
+    let cumulative = facts.run.guard == GuardForm::Mark && op.id().is_some();
+    let absent = facts.reads.iter().filter(|read| {
+        cumulative
+            && read.body.class == op.request.class
+            && read.body.key == op.request.key
+            && !shows(&read.body.ids, op)
+    });
+    let last = absent.map(|read| (read.body.began, read.line)).max();
+    last.into_iter()
+        .chain([(op.began, op.line)])
+        .max()
+        .unwrap_or((op.began, op.line))
+}
+
+/// Whether the operation took effect as far as clients can tell: the resource said so, or, where it said nothing, its id
+/// was shown and nothing else can have brought it.
+pub(super) fn is_accepted(facts: &Facts<'_>, op: &Guarded<'_>) -> bool {
+    match op.said() {
+        Said::Accepted => true,
+        Said::Unknown => op.id().is_some_and(|id| {
+            let read_back = facts
+                .finals
+                .iter()
+                .any(|last| last.body.ids.iter().any(|shown| shown == id));
+            let shown = read_back || facts.reads.iter().any(|read| shows(&read.body.ids, op));
+            let brought_by_another = facts.ops.iter().any(|other| {
+                other.request.op != op.request.op
+                    && other.id() == Some(id)
+                    && matches!(other.said(), Said::Accepted | Said::Unknown)
+            });
+            shown && !brought_by_another
+        }),
+        _ => false,
+    }
+}
+
+fn shows(ids: &[String], op: &Guarded<'_>) -> bool {
+    op.id().is_some_and(|id| ids.iter().any(|shown| shown == id))
+}
+
+fn is_newer(newer: &Guarded<'_>, older: &Guarded<'_>) -> bool {
+    matches!((newer.token, older.token), (Some(newer), Some(older)) if newer > older)
+}
+
+fn who(facts: &Facts<'_>, op: &Guarded<'_>) -> String {
+    facts.who(op.request.grant.as_deref())
+}
+
+/// How long the resource was stopped between two instants. Holders' names begin with `H`, by the kit's convention.
+fn resource_stood_still(facts: &Facts<'_>, from: At, to: At) -> Duration {
+    let stops = facts
+        .stops
+        .iter()
+        .filter(|stop| !stop.body.target.starts_with('H'));
+    stops
+        .map(|stop| {
+            let end = stop.body.resumed.unwrap_or(to).min(to);
+            end.since(stop.body.asked.max(from))
+        })
+        .sum()
+}
+
+fn in_seconds(time: Duration) -> String {
+    format!("{:.3} s", time.as_secs_f64())
+}

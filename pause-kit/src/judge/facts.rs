@@ -1,0 +1,330 @@
+//! A history put in order for the checks: who held what, what was asked and answered, what was committed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::said::Said;
+use crate::history::{
+    At, Change, Commit, DbAnswer, Event, Final, GrantRecord, History, Hold, Op, Probe, ProbeKind, Queued,
+    Read, Reply, Request, Run, Stop, Waiting, Work,
+};
+
+/// A body with its line and time.
+#[derive(Debug)]
+pub(super) struct Seen<'h, T> {
+    pub(super) line: usize,
+    pub(super) at: At,
+    pub(super) body: &'h T,
+}
+
+// Derived, it would ask the body to be `Copy` too.
+impl<T> Clone for Seen<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Seen<'_, T> {}
+
+/// A grant and its end in the store.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Granted<'h> {
+    pub(super) line: usize,
+    pub(super) at: At,
+    pub(super) record: &'h GrantRecord,
+    /// Line and time of the lease's end.
+    pub(super) end: Option<(usize, At)>,
+}
+
+/// A guarded operation with all that was said to it.
+#[derive(Debug)]
+pub(super) struct Guarded<'h> {
+    pub(super) line: usize,
+    pub(super) began: At,
+    pub(super) request: &'h Request,
+    /// The store's token of the grant that it belongs to. `None` when the store made no such grant on this key.
+    pub(super) token: Option<i64>,
+    pub(super) answer: Option<Seen<'h, Reply>>,
+    pub(super) given_up: Option<(usize, At)>,
+    pub(super) db: Vec<Seen<'h, DbAnswer>>,
+}
+
+impl Guarded<'_> {
+    pub(super) fn said(&self) -> Said {
+        self.answer.map_or(Said::Unknown, |answer| Said::of(answer.body))
+    }
+
+    pub(super) fn id(&self) -> Option<&str> {
+        self.request.id.as_deref()
+    }
+
+    pub(super) fn is_write(&self) -> bool {
+        self.request.work == Work::Write
+    }
+
+    /// When waiting for the resource began: once it could know the whole request.
+    pub(super) fn sent(&self) -> At {
+        self.request.sent.unwrap_or(self.began)
+    }
+
+    pub(super) fn same_key(&self, other: &Guarded<'_>) -> bool {
+        self.request.class == other.request.class && self.request.key == other.request.key
+    }
+}
+
+/// A right to be admitted: a grant of the store's, or a probe's claim that is right by its kind.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Right<'h> {
+    pub(super) class: &'h str,
+    pub(super) key: &'h str,
+    pub(super) grant: Option<&'h str>,
+    pub(super) token: i64,
+}
+
+/// Everything that the checks ask about.
+#[derive(Debug)]
+pub(super) struct Facts<'h> {
+    pub(super) history: &'h History,
+    pub(super) run: &'h Run,
+    pub(super) grants: Vec<Granted<'h>>,
+    pub(super) ops: Vec<Guarded<'h>>,
+    /// In commit order.
+    pub(super) commits: Vec<Seen<'h, Commit>>,
+    pub(super) reads: Vec<Seen<'h, Read>>,
+    pub(super) probes: Vec<Seen<'h, Probe>>,
+    pub(super) stops: Vec<Seen<'h, Stop>>,
+    pub(super) holds: Vec<Seen<'h, Hold>>,
+    pub(super) queued: Vec<Seen<'h, Queued>>,
+    pub(super) waiting: Vec<Seen<'h, Waiting>>,
+    pub(super) finals: Vec<Seen<'h, Final>>,
+    pub(super) rights: Vec<Right<'h>>,
+    /// Names that answers and others bear although no request does, with their lines; and requests that share a name.
+    pub(super) strays: Vec<(usize, &'h Op)>,
+    pub(super) last: At,
+}
+
+impl<'h> Facts<'h> {
+    pub(super) fn of(history: &'h History) -> Facts<'h> {
+        let mut facts = Facts {
+            history,
+            run: history.run(),
+            grants: Vec::new(),
+            ops: Vec::new(),
+            commits: Vec::new(),
+            reads: Vec::new(),
+            probes: Vec::new(),
+            stops: Vec::new(),
+            holds: Vec::new(),
+            queued: Vec::new(),
+            waiting: Vec::new(),
+            finals: Vec::new(),
+            rights: Vec::new(),
+            strays: Vec::new(),
+            last: At::from_nanos(0),
+        };
+        for (line, at, event) in history.events() {
+            facts.take(line, at, event);
+        }
+        facts.join();
+        facts
+    }
+
+    /// The operation of this name.
+    pub(super) fn op(&self, name: &Op) -> Option<&Guarded<'h>> {
+        self.ops.iter().find(|op| op.request.op == *name)
+    }
+
+    /// The stale attempt.
+    pub(super) fn stale(&self) -> Option<&Guarded<'h>> {
+        self.op(self.run.stale_attempt.as_ref()?)
+    }
+
+    /// The store's record of the grant that goes stale.
+    pub(super) fn stale_grant(&self) -> Option<Granted<'h>> {
+        let grant = self.run.stale_grant.as_deref()?;
+        self.grants
+            .iter()
+            .copied()
+            .find(|granted| granted.record.grant == grant)
+    }
+
+    /// Grants of the contested key that came after the stale one.
+    pub(super) fn successors(&self) -> impl Iterator<Item = Granted<'h>> + use<'h, '_> {
+        let stale = self.stale_grant();
+        self.grants.iter().copied().filter(move |granted| {
+            stale.is_some_and(|stale| {
+                granted.line > stale.line
+                    && granted.record.class == stale.record.class
+                    && granted.record.key == stale.record.key
+            })
+        })
+    }
+
+    /// Guarded operations that belong to a successor of the stale grant.
+    pub(super) fn successor_ops(&self) -> Vec<&Guarded<'h>> {
+        let grants: BTreeSet<&str> = self
+            .successors()
+            .map(|granted| granted.record.grant.as_str())
+            .collect();
+        let of_successor = |op: &&Guarded<'h>| {
+            op.request
+                .grant
+                .as_deref()
+                .is_some_and(|grant| grants.contains(grant))
+        };
+        self.ops.iter().filter(of_successor).collect()
+    }
+
+    /// The true token of what is committed under this grant.
+    pub(super) fn right(&self, class: &str, key: &str, grant: Option<&str>) -> Option<Right<'h>> {
+        self.rights
+            .iter()
+            .copied()
+            .find(|right| right.class == class && right.key == key && right.grant == grant)
+    }
+
+    /// Every id that was committed, read or read back, with a line that shows it.
+    pub(super) fn shown(&self) -> BTreeMap<&'h str, usize> {
+        let mut shown = BTreeMap::new();
+        for commit in &self.commits {
+            if let Change::Write { id, .. } = &commit.body.change {
+                shown.entry(id.as_str()).or_insert(commit.line);
+            }
+        }
+        let read = self.reads.iter().map(|read| (read.line, &read.body.ids));
+        let read_back = self.finals.iter().map(|last| (last.line, &last.body.ids));
+        for (line, ids) in read.chain(read_back) {
+            for id in ids {
+                shown.entry(id.as_str()).or_insert(line);
+            }
+        }
+        shown
+    }
+
+    /// Who an operation's grant is, in words.
+    pub(super) fn who(&self, grant: Option<&str>) -> String {
+        let Some(grant) = grant else {
+            return "nobody's grant".to_owned();
+        };
+        match self.grants.iter().find(|granted| granted.record.grant == grant) {
+            Some(Granted { record, .. }) => {
+                format!("{} (grant {grant}, token {})", record.holder, record.token)
+            }
+            None => format!("grant {grant}, which the store never made"),
+        }
+    }
+
+    fn take(&mut self, line: usize, at: At, event: &'h Event) {
+        self.last = self.last.max(at);
+        match event {
+            Event::Grant(record) => {
+                self.grants.push(Granted {
+                    line,
+                    at,
+                    record,
+                    end: None,
+                });
+                self.rights.push(Right {
+                    class: &record.class,
+                    key: &record.key,
+                    grant: Some(&record.grant),
+                    token: record.token.number(),
+                });
+            }
+            Event::Request(request) => self.ops.push(Guarded {
+                line,
+                began: at,
+                request,
+                token: None,
+                answer: None,
+                given_up: None,
+                db: Vec::new(),
+            }),
+            Event::Commit(body) => self.commits.push(Seen { line, at, body }),
+            Event::Read(body) => self.reads.push(Seen { line, at, body }),
+            Event::Probe(body) => {
+                self.probes.push(Seen { line, at, body });
+                self.rights.extend(right_of_probe(body));
+            }
+            Event::Stop(body) => self.stops.push(Seen { line, at, body }),
+            Event::Hold(body) => self.holds.push(Seen { line, at, body }),
+            Event::Queued(body) => self.queued.push(Seen { line, at, body }),
+            Event::Waiting(body) => self.waiting.push(Seen { line, at, body }),
+            Event::Final(body) => self.finals.push(Seen { line, at, body }),
+            Event::LeaseEnd(_) | Event::Killed(_) => {}
+            // What speaks of a request is joined once all requests are known.
+            Event::Answer(_) | Event::Unanswered(_) | Event::DbAnswer(_) => {}
+        }
+    }
+
+    fn join(&mut self) {
+        self.commits.sort_by_key(|commit| commit.body.order);
+        for index in 0..self.ops.len() {
+            let request = self.ops[index].request;
+            let grant = request.grant.as_deref();
+            let right = grant.and_then(|grant| self.right(&request.class, &request.key, Some(grant)));
+            self.ops[index].token = right.map(|right| right.token);
+            if self.ops[..index].iter().any(|op| op.request.op == request.op) {
+                self.strays.push((self.ops[index].line, &request.op));
+            }
+        }
+        let history = self.history;
+        for (line, at, event) in history.events() {
+            self.join_one(line, at, event);
+        }
+    }
+
+    fn join_one(&mut self, line: usize, at: At, event: &'h Event) {
+        let named = match event {
+            Event::LeaseEnd(end) => {
+                let mut open = self.grants.iter_mut().filter(|granted| granted.end.is_none());
+                if let Some(granted) = open.find(|granted| granted.record.grant == end.grant) {
+                    granted.end = Some((line, at));
+                }
+                return;
+            }
+            Event::Answer(answer) => &answer.op,
+            Event::Unanswered(unanswered) => &unanswered.op,
+            Event::DbAnswer(DbAnswer { op: Some(op), .. }) => op,
+            Event::Hold(hold) => &hold.op,
+            Event::Queued(queued) => &queued.op,
+            Event::Waiting(waiting) => &waiting.op,
+            _ => return,
+        };
+        let Some(op) = self.ops.iter_mut().find(|op| op.request.op == *named) else {
+            self.strays.push((line, named));
+            return;
+        };
+        match event {
+            Event::Answer(answer) if op.answer.is_none() => {
+                op.answer = Some(Seen {
+                    line,
+                    at,
+                    body: &answer.reply,
+                });
+            }
+            Event::Answer(_) => self.strays.push((line, named)),
+            Event::Unanswered(_) => op.given_up = Some((line, at)),
+            Event::DbAnswer(body) => op.db.push(Seen { line, at, body }),
+            _ => {}
+        }
+    }
+}
+
+fn right_of_probe(probe: &Probe) -> Option<Right<'_>> {
+    let right = matches!(
+        probe.probe,
+        ProbeKind::Bystander
+            | ProbeKind::OtherClass
+            | ProbeKind::EqualAgain
+            | ProbeKind::Prepare
+            | ProbeKind::Larger
+            | ProbeKind::AfterRollback
+    );
+    let token = probe.presented.token.as_ref()?.parse().ok()?;
+    right.then_some(Right {
+        class: &probe.class,
+        key: &probe.key,
+        grant: probe.presented.grant.as_deref(),
+        token,
+    })
+}

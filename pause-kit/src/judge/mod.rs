@@ -1,0 +1,110 @@
+//! Judges a [`History`]: which invariants were broken, whether the run counts, and what became of the stale attempt.
+//!
+//! Two checks look at every run. One uses what clients saw alone: intervals, answers, and reads around each release of
+//! held bytes. The other uses the resource's commit order, from the write-ahead log, where the true token of a write is the
+//! one in the lock store's record of its grant and never the one that was presented. They must agree. Broken invariants
+//! beat a void run, and a void run beats a doubtful one.
+//!
+//! The judge compares tokens by itself on purpose: it calls nothing of the guard's, so that one mistake cannot hide in both.
+//!
+//! # What this module does not do
+//!
+//! It proves no absence: it speaks about one history. It does not look at how often the same schedule was run, nor whether
+//! the defeated half of a pair corrupts: whoever compares the two halves does. It trusts the file that it is given.
+//! Delayed packets that only raise a mark bear no id that a read could show, so there only the commit order speaks.
+
+mod agreement;
+mod clients;
+mod commits;
+mod corruption;
+mod exercised;
+mod facts;
+mod linear;
+mod probes;
+mod said;
+mod stale;
+mod verdict;
+
+pub use verdict::{Invariant, Judgement, SeenRefusal, Verdict, Violation};
+
+use crate::history::{History, Outcome};
+use facts::Facts;
+
+/// Judges one half.
+pub fn judge(history: &History) -> Judgement {
+    let facts = Facts::of(history);
+    let (violations, doubts) = broken(&facts);
+    let accepted_wrongly = violations
+        .iter()
+        .any(|violation| is_of_late_writes(violation.invariant));
+    let mut attempt = stale::check(&facts, accepted_wrongly);
+    let mut violations = violations;
+    violations.append(&mut attempt.violations);
+    violations.sort_by_key(|violation| violation.invariant);
+
+    let corruption = corruption::in_plain_words(&facts, &violations);
+    let mut void = exercised::exercised(&facts)
+        .into_iter()
+        .chain(exercised::one_clock(&facts));
+    let doubt = attempt.doubt.into_iter().chain(doubts).next();
+    let verdict = if let Some(first) = violations.first() {
+        Verdict::Violated(first.clone())
+    } else if let Some(reason) = void.next() {
+        Verdict::Void(reason)
+    } else if let Some(why) = doubt {
+        Verdict::Inconclusive(why)
+    } else {
+        as_expected(&facts, attempt.outcome)
+    };
+    Judgement {
+        verdict,
+        outcome: attempt.outcome,
+        refusal: attempt.refusal,
+        violations,
+        corruption,
+    }
+}
+
+/// Invariants 1 to 13 and the probes, on whatever happened.
+fn broken(facts: &Facts<'_>) -> (Vec<Violation>, Vec<String>) {
+    let (unordered, mut doubts) = linear::check(facts);
+    let (probed, probe_doubts) = probes::check(facts);
+    doubts.extend(probe_doubts);
+    let mut found: Vec<Violation> = [
+        commits::order(facts),
+        clients::late(facts),
+        clients::no_effect(facts),
+        clients::no_spurious_refusal(facts),
+        commits::contiguity(facts),
+        commits::identity(facts),
+        commits::grants(facts),
+        unordered,
+        agreement::one_step(facts),
+        clients::one_answer(facts),
+        commits::one_effect(facts),
+        commits::durable_mark(facts),
+        commits::ledger(facts),
+        clients::bounded_block(facts),
+        probed,
+    ]
+    .concat();
+    found.extend(agreement::check(facts, &found));
+    (found, doubts)
+}
+
+fn is_of_late_writes(invariant: Invariant) -> bool {
+    matches!(
+        invariant,
+        Invariant::Order | Invariant::RealTimeRefusal | Invariant::DelayedPacket
+    )
+}
+
+fn as_expected(facts: &Facts<'_>, outcome: Option<Outcome>) -> Verdict {
+    match outcome {
+        // A control may have no stale attempt at all.
+        None if facts.run.stale_attempt.is_none() => Verdict::Held,
+        Some(outcome) if outcome == facts.run.expected => Verdict::Held,
+        Some(outcome) => Verdict::Inconclusive(format!("expected {}, got {outcome}", facts.run.expected)),
+        None => Verdict::Inconclusive(format!("expected {}, got no clear outcome", facts.run.expected)),
+    }
+}

@@ -1,0 +1,183 @@
+//! The probes: questions beside the scenario, each with one right answer.
+
+use super::facts::{Facts, Seen};
+use super::said::{Fence, Said, is_cut_short};
+use super::verdict::{Invariant, Violation};
+use crate::history::{GuardForm, Half, Probe, ProbeKind, Reply};
+
+/// What a probe must get.
+enum Right {
+    Applied,
+    Refused(Fence),
+    Blocked,
+    RefusedOr40001,
+}
+
+/// The violations that the probes show, and why they show nothing where they do not.
+pub(super) fn check(facts: &Facts<'_>) -> (Vec<Violation>, Vec<String>) {
+    let (mut found, mut doubts) = (Vec::new(), Vec::new());
+    for probe in &facts.probes {
+        match judge(probe) {
+            Ok(()) => {}
+            Err(Fault::Broken(invariant, why)) => found.push(Violation::new(invariant, why, &[probe.line])),
+            Err(Fault::Doubt(why)) => doubts.push(why),
+        }
+    }
+    (found, doubts)
+}
+
+/// Probes that every guarded half must carry and that are not there.
+pub(super) fn missing(facts: &Facts<'_>) -> Vec<ProbeKind> {
+    let needed: &[ProbeKind] = match (facts.run.half, facts.run.guard) {
+        (Half::Defeated, _) => &[],
+        // A column guard has no grant ids and no ranges.
+        (Half::Guarded, GuardForm::Column) => &[ProbeKind::Bystander],
+        (Half::Guarded, GuardForm::Mark) => &[
+            ProbeKind::Bystander,
+            ProbeKind::Collision,
+            ProbeKind::OutsideRange,
+            ProbeKind::MissingToken,
+        ],
+    };
+    let carried = |kind: &&ProbeKind| facts.probes.iter().any(|probe| probe.body.probe == **kind);
+    needed.iter().filter(|kind| !carried(kind)).copied().collect()
+}
+
+enum Fault {
+    Broken(Invariant, String),
+    Doubt(String),
+}
+
+fn judge(probe: &Seen<'_, Probe>) -> Result<(), Fault> {
+    let body = probe.body;
+    let (right, if_accepted, what) = expected(body.probe);
+    let said = Said::of(&body.reply);
+    let broken =
+        |invariant, why: String| Err(Fault::Broken(invariant, format!("{what} on {} {why}", body.key)));
+    let code = sqlstate(body);
+    let cut_short = code.is_some_and(is_cut_short);
+    match (right, said) {
+        (Right::Applied, Said::Accepted) | (Right::Blocked, Said::Blocked) => Ok(()),
+        (Right::Applied, Said::Fenced(fence)) => broken(
+            Invariant::NoSpuriousRefusal,
+            format!("was refused ({})", fence.name()),
+        ),
+        // Another definite answer than the fence's own is a refusal all the same.
+        (Right::Applied, Said::Declined | Said::Failed) if !cut_short => {
+            broken(Invariant::NoSpuriousRefusal, "was not applied".to_owned())
+        }
+        (Right::Refused(_) | Right::Blocked | Right::RefusedOr40001, Said::Accepted | Said::Stored) => {
+            broken(if_accepted, "was accepted".to_owned())
+        }
+        (Right::RefusedOr40001, Said::Fenced(_)) => Ok(()),
+        (Right::RefusedOr40001, Said::Failed) if code == Some("40001") => Ok(()),
+        (Right::Refused(fence), _) if is_exact(body, fence) => Ok(()),
+        (Right::Refused(fence), Said::Fenced(_)) => broken(
+            Invariant::Reason,
+            format!("was not refused exactly as {}: {:?}", fence.name(), body.reply),
+        ),
+        (Right::Refused(fence), Said::Declined | Said::Failed) if !cut_short => broken(
+            Invariant::Reason,
+            format!("was not refused as {}: {:?}", fence.name(), body.reply),
+        ),
+        // The resource hid behind a 500, but the path shows with which wrong code the database had refused.
+        (Right::Refused(fence), _) if code.is_some() && !cut_short => broken(
+            Invariant::Reason,
+            format!(
+                "was refused with {}, not as {}",
+                code.unwrap_or_default(),
+                fence.name()
+            ),
+        ),
+        _ => Err(Fault::Doubt(format!(
+            "{what} on {} shows nothing: {:?}",
+            body.key, body.reply
+        ))),
+    }
+}
+
+/// Whether a refusal is the one that this kind of fault gets, by status and code, and by both numbers where it is stale.
+fn is_exact(probe: &Probe, fence: Fence) -> bool {
+    let code = match fence {
+        Fence::Stale => "ZF001",
+        Fence::Missing => "ZF002",
+        Fence::Malformed => "ZF003",
+        Fence::Collision => "ZF004",
+        Fence::UnknownEpoch => "ZF005",
+        Fence::WrongKey => "ZF006",
+        Fence::UnknownClass => "ZF007",
+    };
+    match &probe.reply {
+        Reply::Http { status, .. } => {
+            let right = match fence {
+                Fence::Missing => 428,
+                Fence::Malformed => 400,
+                Fence::Stale | Fence::Collision => 412,
+                Fence::UnknownEpoch => 409,
+                Fence::WrongKey | Fence::UnknownClass => return false,
+            };
+            let said = Said::of(&probe.reply) == Said::Fenced(fence);
+            *status == right && said && probe.sqlstate.as_deref().is_none_or(|seen| seen == code)
+        }
+        Reply::Sql { sqlstate, detail, .. } => {
+            let text = fence == Fence::Malformed && probe.probe == ProbeKind::Malformed;
+            let code = if text { "22P02" } else { code };
+            let numbers = || {
+                let presented = probe.presented.token.as_deref().unwrap_or_default();
+                let seen = probe.seen.map(|seen| seen.to_string()).unwrap_or_default();
+                Some(format!("presented {presented}, seen {seen}"))
+            };
+            sqlstate.as_deref() == Some(code) && (fence != Fence::Stale || *detail == numbers())
+        }
+    }
+}
+
+fn sqlstate(probe: &Probe) -> Option<&str> {
+    match &probe.reply {
+        Reply::Sql { sqlstate, .. } => sqlstate.as_deref(),
+        Reply::Http { .. } => probe.sqlstate.as_deref(),
+    }
+}
+
+/// The right answer, the invariant that acceptance breaks, and the probe in words.
+fn expected(kind: ProbeKind) -> (Right, Invariant, &'static str) {
+    use Invariant as I;
+    let applied = |what| (Right::Applied, I::NoSpuriousRefusal, what);
+    let refused = |fence, invariant, what| (Right::Refused(fence), invariant, what);
+    match kind {
+        ProbeKind::Bystander => applied("an older token where nothing newer was"),
+        ProbeKind::OtherClass => applied("an older token in another class"),
+        ProbeKind::EqualAgain => applied("the mark's own token and grant once more"),
+        ProbeKind::Prepare => applied("a first or larger token"),
+        ProbeKind::Larger => applied("a larger token"),
+        ProbeKind::AfterRollback => applied("a smaller token after a rolled back one"),
+        ProbeKind::Smaller => refused(Fence::Stale, I::Order, "a smaller token after a larger one"),
+        ProbeKind::Collision => refused(
+            Fence::Collision,
+            I::Identity,
+            "the mark's token with another grant",
+        ),
+        ProbeKind::OutsideRange => refused(
+            Fence::UnknownEpoch,
+            I::Identity,
+            "a token outside every registered range",
+        ),
+        ProbeKind::MissingToken => refused(Fence::Missing, I::Identity, "a claim without a token"),
+        ProbeKind::MissingGrant => refused(Fence::Missing, I::Identity, "a claim without a grant id"),
+        ProbeKind::BelowOne => refused(Fence::Malformed, I::Identity, "a token below 1"),
+        ProbeKind::Malformed => refused(Fence::Malformed, I::Identity, "a text that is no token"),
+        ProbeKind::UnknownClass => {
+            refused(Fence::UnknownClass, I::Identity, "a claim of an undeclared class")
+        }
+        ProbeKind::HeldToTheEnd => (
+            Right::Blocked,
+            I::DelayedPacket,
+            "a larger admission beside an uncommitted one",
+        ),
+        ProbeKind::OldSnapshot => (
+            Right::RefusedOr40001,
+            I::Linearizable,
+            "a larger admission in a snapshot from before its predecessor's commit",
+        ),
+    }
+}
