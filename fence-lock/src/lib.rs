@@ -1,1 +1,53 @@
 //! Where fencing tokens come from: leases and grants from etcd behind one seam.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use fence_core::{ClassName, Key, TierName, Ttl};
+//! use fence_lock::{EtcdStore, Session};
+//!
+//! let store = EtcdStore::connect(&["http://127.0.0.1:2379"], "fence", TierName::new("entity")?).await?;
+//! let session = Session::open(store, Ttl::default()).await?;
+//! let hold = session.acquire(&ClassName::new("paydb.account")?, &Key::text("acct-1")?).await?;
+//!
+//! // Work starts when the claim is read from the hold. It says no once a keepalive has failed.
+//! let claim = hold.claim()?;
+//! // … raise the mark on the resource with `claim`, read, write with `claim` …
+//! hold.release().await?;
+//! session.close().await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A [`Session`] is one process's lease in the store with one keepalive, however many holds attach to it. A [`Hold`] is a
+//! live grant: its token can be read while the last answered keepalive is young enough, and not after. [`EtcdStore`] is
+//! the store on etcd; its [key layout and its transactions](EtcdStore#key-layout) are documented, so that a client in any
+//! language can mint the same tokens. [`LockStore`] and [`SessionRegistry`] are the seam for other stores.
+//!
+//! # What this crate does not do
+//!
+//! It cannot stop a holder from writing. A process that was paused after it read its token goes on with it, and between
+//! that read and the first byte on the wire lies a gap that no holder can close: the guarded resource must refuse the stale
+//! token in the same atomic step as the write (`fence-pg`, `fence-http`). [`Hold::phase`] is advice, never permission.
+//!
+//! It does not notice that a store lost its history, beyond a cluster id that changed and a revision that fell under the
+//! eyes of one process: after any restore an operator must raise the epoch. It does not notice a task that hangs in a
+//! process that still renews, nor a hold whose key an operator deleted. Linux only: deadlines count suspended time on
+//! `CLOCK_BOOTTIME`.
+
+mod clock;
+mod error;
+mod etcd;
+mod hold;
+mod session;
+mod store;
+
+pub use clock::{BootClock, Clock};
+pub use error::{AcquireError, OpenError, RenewError, SealReason, StoreError};
+pub use etcd::{
+    ConnectError, EpochRecord, EtcdStore, GrantEvent, GrantWatch, Holder, InitError, Revoked, WatchError,
+};
+pub use hold::{Hold, NotHeld};
+pub use session::{Session, SessionConfig};
+pub use store::{
+    Attempt, Lease, LockStore, Minted, Release, Renewals, SessionId, SessionIdError, SessionRegistry,
+};

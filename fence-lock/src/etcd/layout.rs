@@ -1,0 +1,221 @@
+//! Keys and records under a store's prefix.
+
+use fence_core::{ClassName, Epoch, GrantId, Key, TierName, Token};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::error::StoreError;
+use crate::store::{Attempt, SessionId};
+
+/// Everything but `A-Z a-z 0-9 - _ . : ~` is written as `%XX`, so that a key holds no `/`.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.')
+    .remove(b':')
+    .remove(b'~');
+
+/// The keys of one store.
+#[derive(Clone, Debug)]
+pub(super) struct Layout {
+    prefix: String,
+}
+
+/// The keys of one lock.
+pub(super) struct LockKeys {
+    base: String,
+}
+
+impl Layout {
+    pub(super) fn new(prefix: &str) -> Layout {
+        Layout {
+            prefix: prefix.to_owned(),
+        }
+    }
+
+    /// Everything of this store.
+    pub(super) fn everything(&self) -> String {
+        format!("{}/", self.prefix)
+    }
+
+    pub(super) fn epoch(&self) -> String {
+        format!("{}/epoch", self.prefix)
+    }
+
+    pub(super) fn lock(&self, class: &ClassName, key: &Key) -> LockKeys {
+        let key = utf8_percent_encode(key.as_str(), ESCAPED);
+        LockKeys {
+            base: format!("{}/lock/{class}/{key}", self.prefix),
+        }
+    }
+
+    pub(super) fn of(&self, attempt: &Attempt) -> LockKeys {
+        self.lock(attempt.class(), attempt.key())
+    }
+}
+
+impl LockKeys {
+    /// The lock key itself: there while a grant holds.
+    pub(super) fn held(&self) -> String {
+        format!("{}/held", self.base)
+    }
+
+    pub(super) fn released(&self) -> String {
+        format!("{}/released", self.base)
+    }
+
+    pub(super) fn queue(&self) -> String {
+        format!("{}/queue/", self.base)
+    }
+
+    pub(super) fn place(&self, grant_id: &GrantId) -> String {
+        format!("{}/queue/{grant_id}", self.base)
+    }
+
+    pub(super) fn cancelled(&self, grant_id: &GrantId) -> String {
+        format!("{}/cancel/{grant_id}", self.base)
+    }
+}
+
+/// What a key under `lock/` is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LockKeyKind {
+    Held,
+    Released,
+    Other,
+}
+
+impl LockKeyKind {
+    pub(super) fn of(key: &[u8]) -> LockKeyKind {
+        if key.ends_with(b"/held") {
+            LockKeyKind::Held
+        } else if key.ends_with(b"/released") {
+            LockKeyKind::Released
+        } else {
+            LockKeyKind::Other
+        }
+    }
+}
+
+/// The value of `held`, of a place in the queue and of a cancellation: one grant, or the attempt at one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct GrantRecord {
+    pub(super) class: ClassName,
+    pub(super) key: Key,
+    pub(super) grant_id: GrantId,
+    pub(super) session: SessionId,
+}
+
+impl GrantRecord {
+    pub(super) fn of(attempt: &Attempt) -> GrantRecord {
+        GrantRecord {
+            class: attempt.class().clone(),
+            key: attempt.key().clone(),
+            grant_id: attempt.grant_id().clone(),
+            session: attempt.session().clone(),
+        }
+    }
+}
+
+/// The value of `released`: the last grant of the lock that was released, not lapsed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct ReleaseRecord {
+    pub(super) grant_id: GrantId,
+    pub(super) session: SessionId,
+    pub(super) token: Token,
+}
+
+/// The epoch record: which epoch is in force, and in which cluster it was made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EpochRecord {
+    /// The number of the epoch in force.
+    #[serde(with = "epoch_number")]
+    pub epoch: Epoch,
+    /// The id of the cluster that the record was written in, in 16 hexadecimal digits.
+    pub cluster_id: String,
+    /// The tier that the store serves.
+    pub tier: TierName,
+    /// Why the epoch was begun, in the words of whoever began it.
+    pub reason: String,
+}
+
+mod epoch_number {
+    use fence_core::Epoch;
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(epoch: &Epoch, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u16(epoch.as_u16())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Epoch, D::Error> {
+        Epoch::new(u16::deserialize(deserializer)?).map_err(D::Error::custom)
+    }
+}
+
+pub(super) fn encode(record: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(record).expect("a record of strings and numbers is JSON")
+}
+
+pub(super) fn decode<T: DeserializeOwned>(key: &[u8], value: &[u8]) -> Result<T, StoreError> {
+    serde_json::from_slice(value).map_err(|source| StoreError::Foreign {
+        key: String::from_utf8_lossy(key).into_owned(),
+        source: Box::new(source),
+    })
+}
+
+/// A cluster id as the epoch record holds it.
+pub(super) fn cluster_text(cluster_id: u64) -> String {
+    format!("{cluster_id:016x}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_lock_is_a_prefix_of_another() {
+        let layout = Layout::new("p");
+        let keys: Vec<String> = [
+            ("pay", "eu"),
+            ("pay", "eu/queue"),
+            ("pay", "eu/held"),
+            ("pay", "e"),
+            ("pay.eu", "x"),
+            ("pay", "eu%2Fheld"),
+            ("pay", "é"),
+        ]
+        .iter()
+        .map(|(class, key)| {
+            let class = ClassName::new(*class).unwrap();
+            layout.lock(&class, &Key::text(*key).unwrap()).base + "/"
+        })
+        .collect();
+        for (i, one) in keys.iter().enumerate() {
+            for (j, other) in keys.iter().enumerate() {
+                assert!(
+                    i == j || !other.starts_with(one.as_str()),
+                    "{one} is a prefix of {other}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn the_layout_is_the_documented_one() {
+        let class = ClassName::new("paydb.account").unwrap();
+        let lock = Layout::new("fence").lock(&class, &Key::text("a/b c").unwrap());
+        let grant = GrantId::new("b2f1").unwrap();
+        assert_eq!(lock.held(), "fence/lock/paydb.account/a%2Fb%20c/held");
+        assert_eq!(
+            lock.place(&grant),
+            "fence/lock/paydb.account/a%2Fb%20c/queue/b2f1"
+        );
+        assert_eq!(
+            lock.cancelled(&grant),
+            "fence/lock/paydb.account/a%2Fb%20c/cancel/b2f1"
+        );
+        assert_eq!(lock.released(), "fence/lock/paydb.account/a%2Fb%20c/released");
+    }
+}

@@ -1,0 +1,197 @@
+//! The lock store on etcd.
+
+mod admin;
+mod call;
+mod epoch;
+mod grant;
+mod layout;
+mod lease;
+mod queue;
+mod release;
+mod watch;
+
+use std::fmt;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, RwLock};
+use std::time::Duration;
+
+use etcd_client::Client;
+use fence_core::TierName;
+use futures_util::future::BoxFuture;
+
+use crate::error::{AcquireError, StoreError};
+use crate::store::{Attempt, LockStore, Minted, Release};
+
+pub use admin::{Holder, Revoked};
+pub use epoch::InitError;
+pub use layout::EpochRecord;
+pub use watch::{GrantEvent, GrantWatch, WatchError};
+
+use epoch::InForce;
+use layout::Layout;
+
+/// The lock store on etcd, 3.4 or newer: one tier, under one prefix of its own. Clones share connections.
+///
+/// # Key layout
+///
+/// Under the prefix `P`, for a class `C` and a key `K` in which every byte but `A-Z a-z 0-9 - _ . : ~` is written `%XX`
+/// (so that no lock's keys are a prefix of another's), with JSON values:
+///
+/// | key | value | lease | there |
+/// |---|---|---|---|
+/// | `P/epoch` | `{"epoch", "cluster_id", "tier", "reason"}` | none | once initialised |
+/// | `P/lock/C/K/held` | `{"class", "key", "grant_id", "session"}` | the session's | while a grant holds |
+/// | `P/lock/C/K/queue/G` | the same | the session's | while attempt `G` waits |
+/// | `P/lock/C/K/cancel/G` | the same | the session's | once attempt `G` was given up with a request on its way |
+/// | `P/lock/C/K/released` | `{"grant_id", "session", "token"}` | the session's | after a release |
+///
+/// `session` is the lease id in 16 hexadecimal digits, `cluster_id` etcd's, likewise; `grant_id` (`G`) is fresh for each
+/// attempt.
+///
+/// # Minting a token
+///
+/// Read `P/epoch` and remember its mod revision `M`; refuse to go on when it is absent, names another cluster than the
+/// answer's header, or another tier. Then one transaction:
+///
+/// ```text
+/// if   create_revision(held) = 0
+///  and create_revision(every key under queue/) = 0      (in the queue since revision Q: > Q - 1)
+///  and mod_revision(P/epoch) = M
+///  and create_revision(cancel/G) = 0
+/// then put held with the session's lease                (in the queue: and delete queue/G)
+/// else if mod_revision(P/epoch) = M and create_revision(cancel/G) = 0
+///      then put queue/G with the session's lease
+/// ```
+///
+/// When it succeeded, and only then, the token is `epoch * 2^48 + revision` with the transaction's revision, which is the
+/// create revision of `held`. Then read `held` again: the grant counts if it is there with that create revision and the
+/// session's lease. A waiter waits for the deletion of the last key under `queue/` older than its own, or, when there is
+/// none, of `held`, and tries again.
+///
+/// To give up: put `cancel/G` unless everything sent was answered; then delete `queue/G`, and `held` if its value is this
+/// attempt's. To release: one transaction that, if `held` has the token's create revision and this attempt's value, puts
+/// `released` and deletes `held`. Seen from a watch, a deletion of `held` without a `released` of the same revision is a
+/// lease that expired or was revoked; those two cannot be told apart.
+#[derive(Clone)]
+pub struct EtcdStore {
+    inner: Arc<Shared>,
+}
+
+struct Shared {
+    endpoints: Vec<String>,
+    layout: Layout,
+    tier: TierName,
+    timeout: Duration,
+    client: RwLock<Client>,
+    in_force: Mutex<Option<InForce>>,
+    /// The highest revision seen in the epoch in force.
+    seen: AtomicU64,
+}
+
+/// The store was not opened.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// No endpoint was named. Name the cluster's client URLs.
+    #[error("a lock store needs at least one endpoint")]
+    NoEndpoint,
+    /// The prefix has another form. Choose one that no other system writes under.
+    #[error("a prefix is 1 to 128 of [A-Za-z0-9._/-], without / at either end, got {prefix:?}")]
+    Prefix {
+        /// The prefix, cut at 140 characters.
+        prefix: String,
+    },
+    /// The store did not answer.
+    #[error("the lock store was not opened")]
+    Store(#[from] StoreError),
+}
+
+impl EtcdStore {
+    /// How long one request may take.
+    const TIMEOUT: Duration = Duration::from_secs(5);
+
+    /// Connects to the etcd cluster of `tier`, such as `&["http://127.0.0.1:2379"]`, and reads the epoch record under
+    /// `prefix`: 1 to 128 of `[A-Za-z0-9._/-]`, without `/` at either end. A store that was not initialised opens, so that
+    /// it can be; it grants nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`ConnectError`] for a wrong endpoint or prefix, and when the cluster does not answer within 5 s.
+    pub async fn connect<E: AsRef<str>>(
+        endpoints: &[E],
+        prefix: &str,
+        tier: TierName,
+    ) -> Result<EtcdStore, ConnectError> {
+        let endpoints: Vec<String> = endpoints
+            .iter()
+            .map(|endpoint| endpoint.as_ref().to_owned())
+            .collect();
+        if endpoints.is_empty() {
+            return Err(ConnectError::NoEndpoint);
+        }
+        if !is_prefix(prefix) {
+            return Err(ConnectError::Prefix {
+                prefix: prefix.chars().take(140).collect(),
+            });
+        }
+        let client = call::connect(&endpoints, EtcdStore::TIMEOUT)
+            .await
+            .map_err(|source| StoreError::Unreachable {
+                endpoints: endpoints.join(", "),
+                source: Box::new(source),
+            })?;
+        let store = EtcdStore {
+            inner: Arc::new(Shared {
+                endpoints,
+                layout: Layout::new(prefix),
+                tier,
+                timeout: EtcdStore::TIMEOUT,
+                client: RwLock::new(client),
+                in_force: Mutex::new(None),
+                seen: AtomicU64::new(0),
+            }),
+        };
+        store.epoch().await?;
+        Ok(store)
+    }
+
+    /// The tier that this store serves.
+    pub fn tier(&self) -> &TierName {
+        &self.inner.tier
+    }
+}
+
+impl LockStore for EtcdStore {
+    fn acquire<'a>(&'a self, attempt: &'a Attempt) -> BoxFuture<'a, Result<Minted, AcquireError>> {
+        Box::pin(self.acquire_in_turn(attempt))
+    }
+
+    fn give_up<'a>(&'a self, attempt: &'a Attempt) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(self.give_up_attempt(attempt))
+    }
+
+    fn release<'a>(
+        &'a self,
+        attempt: &'a Attempt,
+        minted: Minted,
+    ) -> BoxFuture<'a, Result<Release, StoreError>> {
+        Box::pin(self.release_grant(attempt, minted))
+    }
+}
+
+impl fmt::Debug for EtcdStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EtcdStore")
+            .field("endpoints", &self.inner.endpoints)
+            .field("layout", &self.inner.layout)
+            .field("tier", &self.inner.tier)
+            .finish_non_exhaustive()
+    }
+}
+
+fn is_prefix(prefix: &str) -> bool {
+    let allowed = |b: u8| b.is_ascii_alphanumeric() || b"._/-".contains(&b);
+    (1..=128).contains(&prefix.len())
+        && prefix.bytes().all(allowed)
+        && !prefix.starts_with('/')
+        && !prefix.ends_with('/')
+}

@@ -1,0 +1,101 @@
+//! Waiting for one's turn.
+
+use std::time::Duration;
+
+use etcd_client::{
+    Compare, CompareOp, EventType, GetOptions, ResponseHeader, SortOrder, SortTarget, Txn, TxnOp,
+    TxnOpResponse, WatchOptions,
+};
+
+use super::EtcdStore;
+use crate::error::{AcquireError, StoreError};
+use crate::store::Attempt;
+
+/// How long one watch is trusted: a connection that died without saying so must not make a waiter wait for ever.
+const WATCH_FOR: Duration = Duration::from_secs(5);
+
+/// The pause after a read or a watch that failed.
+const PAUSE: Duration = Duration::from_millis(100);
+
+enum Ahead {
+    /// Nobody, and the lock is free.
+    Nothing,
+    /// This key must go first; it was there at this revision.
+    Key { key: Vec<u8>, at: i64 },
+    /// Our own place is gone, and with it our lease.
+    WeAreGone,
+}
+
+impl EtcdStore {
+    /// Returns when it is this attempt's turn to try. A store that does not answer is asked again: the session ends the
+    /// waiting when its deadline comes.
+    pub(super) async fn wait_for_turn(&self, attempt: &Attempt, since: i64) -> Result<(), AcquireError> {
+        loop {
+            match self.ahead(attempt, since).await {
+                Ok(Ahead::Nothing) => return Ok(()),
+                Ok(Ahead::WeAreGone) => return Err(AcquireError::SessionOver),
+                Ok(Ahead::Key { key, at }) => {
+                    let watched = tokio::time::timeout(WATCH_FOR, self.until_deleted(key, at + 1)).await;
+                    if let Ok(Err(_)) = watched {
+                        tokio::time::sleep(PAUSE).await;
+                    }
+                }
+                Err(error @ (StoreError::Refused { .. } | StoreError::Regressed { .. })) => {
+                    return Err(error.into());
+                }
+                Err(_) => tokio::time::sleep(PAUSE).await,
+            }
+        }
+    }
+
+    /// Who is ahead: the waiter right before us, so that a hand-over wakes one waiter; without one, the holder.
+    async fn ahead(&self, attempt: &Attempt, since: i64) -> Result<Ahead, StoreError> {
+        let keys = self.inner.layout.of(attempt);
+        let place = keys.place(attempt.grant_id());
+        let before_us = GetOptions::new()
+            .with_prefix()
+            .with_keys_only()
+            .with_max_create_revision(since - 1)
+            .with_sort(SortTarget::Create, SortOrder::Descend)
+            .with_limit(1);
+        let look = Txn::new()
+            .when([Compare::create_revision(place, CompareOp::Equal, since)])
+            .and_then([
+                TxnOp::get(keys.queue(), Some(before_us)),
+                TxnOp::get(keys.held(), Some(GetOptions::new().with_keys_only())),
+            ]);
+        let answer = self.txn(look).await?;
+        if !answer.succeeded() {
+            return Ok(Ahead::WeAreGone);
+        }
+        let at = answer.header().map_or(0, ResponseHeader::revision);
+        let found = answer
+            .op_responses()
+            .into_iter()
+            .find_map(|response| match response {
+                TxnOpResponse::Get(read) => read.kvs().first().map(|kv| kv.key().to_vec()),
+                _ => None,
+            });
+        Ok(found.map_or(Ahead::Nothing, |key| Ahead::Key { key, at }))
+    }
+
+    /// Watches a key from a revision on until it is deleted, or the watch ends.
+    async fn until_deleted(&self, key: Vec<u8>, from: i64) -> Result<(), StoreError> {
+        let mut client = self.client();
+        let options = WatchOptions::new().with_start_revision(from);
+        let mut watch = client
+            .watch(key, Some(options))
+            .await
+            .map_err(|error| self.sort(error))?;
+        while let Some(answer) = watch.message().await.map_err(|error| self.sort(error))? {
+            let gone = answer
+                .events()
+                .iter()
+                .any(|event| event.event_type() == EventType::Delete);
+            if gone || answer.canceled() {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+}
