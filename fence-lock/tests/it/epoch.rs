@@ -1,0 +1,137 @@
+//! The epoch record: made once, on purpose, and compared by every grant.
+
+use std::time::Duration;
+
+use fence_core::{Epoch, TierName};
+use fence_lock::{AcquireError, EtcdStore, InitError, SealReason, Session};
+
+use crate::support::{bare_store, class, endpoint, fresh_prefix, key, raw, session, store, store_at, ttl};
+
+#[tokio::test]
+async fn a_store_that_was_not_initialised_grants_nothing_and_names_the_command() {
+    let store = bare_store().await;
+    let session = session(&store).await;
+    let error = session.acquire(&class(), &key("acct-1")).await.unwrap_err();
+    assert!(matches!(error, AcquireError::NotInitialised { .. }), "{error:?}");
+    assert!(error.to_string().contains("`fence epoch init`"), "{error}");
+    assert_eq!(store.holder(&class(), &key("acct-1")).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn of_many_concurrent_and_interrupted_inits_one_writes_the_epoch() {
+    let (endpoint, prefix) = (endpoint().await, fresh_prefix());
+    let mut tries = Vec::new();
+    for number in 1..=40_u16 {
+        let store = store_at(&endpoint, &prefix).await;
+        tries.push(tokio::spawn(async move {
+            // Every other one is interrupted after so long, whatever it has done by then.
+            let patience = if number % 2 == 0 {
+                Duration::from_secs(30)
+            } else {
+                Duration::from_micros(500) * number.into()
+            };
+            let init = store.init(Epoch::new(number).unwrap(), "a race");
+            tokio::time::timeout(patience, init).await.ok()
+        }));
+    }
+    let mut seen = Vec::new();
+    for attempt in tries {
+        match attempt.await.unwrap() {
+            Some(Ok(record)) => seen.push(record),
+            Some(Err(InitError::Exists { found })) => seen.push(found),
+            Some(Err(error)) => panic!("{error:?}"),
+            None => {}
+        }
+    }
+    let in_force = store_at(&endpoint, &prefix).await.epoch().await.unwrap().unwrap();
+    assert!(seen.len() >= 20, "those with patience had an answer");
+    assert!(seen.iter().all(|record| *record == in_force), "{seen:?}");
+    let kv = raw().await.get(format!("{prefix}/epoch"), None).await.unwrap();
+    assert_eq!(kv.kvs()[0].version(), 1, "the record was written once");
+}
+
+#[tokio::test]
+async fn a_second_init_changes_nothing() {
+    let store = store().await;
+    let error = store.init(Epoch::new(7).unwrap(), "again").await.unwrap_err();
+    assert!(
+        matches!(error, InitError::Exists { ref found } if found.epoch == Epoch::FIRST),
+        "{error:?}"
+    );
+    assert_eq!(store.epoch().await.unwrap().unwrap().reason, "a test");
+    assert!(matches!(
+        bare_store().await.init(Epoch::FIRST, "").await,
+        Err(InitError::Reason { characters: 0 })
+    ));
+}
+
+#[tokio::test]
+async fn a_record_of_another_cluster_seals_the_store() {
+    let (endpoint, prefix) = (endpoint().await, fresh_prefix());
+    let record = r#"{"epoch":3,"cluster_id":"00000000000000aa","tier":"entity","reason":"elsewhere"}"#;
+    raw()
+        .await
+        .put(format!("{prefix}/epoch"), record, None)
+        .await
+        .unwrap();
+    let store = store_at(&endpoint, &prefix).await;
+    let error = session(&store)
+        .await
+        .acquire(&class(), &key("acct-1"))
+        .await
+        .unwrap_err();
+    let AcquireError::Sealed(SealReason::OtherCluster { recorded, found }) = error else {
+        panic!("{error:?}")
+    };
+    assert_eq!(recorded, "00000000000000aa");
+    assert_ne!(found, recorded);
+    assert_eq!(store.holder(&class(), &key("acct-1")).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_record_of_another_tier_seals_the_store() {
+    let (endpoint, prefix) = (endpoint().await, fresh_prefix());
+    store_at(&endpoint, &prefix)
+        .await
+        .init(Epoch::FIRST, "a test")
+        .await
+        .unwrap();
+    let coord = TierName::new("coord").unwrap();
+    let other = EtcdStore::connect(&[&endpoint], &prefix, coord).await.unwrap();
+    let error = session(&other)
+        .await
+        .acquire(&class(), &key("acct-1"))
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(error, AcquireError::Sealed(SealReason::OtherTier { .. })),
+        "{error:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_grant_after_the_epoch_moved_is_minted_in_the_new_one() {
+    let (endpoint, prefix) = (endpoint().await, fresh_prefix());
+    let store = store_at(&endpoint, &prefix).await;
+    let mut record = store.init(Epoch::FIRST, "a test").await.unwrap();
+    let session = Session::open(store.clone(), ttl()).await.unwrap();
+    let first = session.acquire(&class(), &key("acct-1")).await.unwrap();
+    assert_eq!(first.token().unwrap().split().unwrap().0, Epoch::FIRST);
+    let _ = first.release().await.unwrap();
+
+    // This store remembers the old record.
+    record.epoch = Epoch::new(2).unwrap();
+    let moved = serde_json::to_vec(&record).unwrap();
+    raw()
+        .await
+        .put(format!("{prefix}/epoch"), moved, None)
+        .await
+        .unwrap();
+    let second = session.acquire(&class(), &key("acct-1")).await.unwrap();
+    assert_eq!(second.token().unwrap().split().unwrap().0, Epoch::new(2).unwrap());
+
+    // A record that vanished is not taken for a new store.
+    raw().await.delete(format!("{prefix}/epoch"), None).await.unwrap();
+    let error = session.acquire(&class(), &key("acct-2")).await.unwrap_err();
+    assert!(matches!(error, AcquireError::NotInitialised { .. }), "{error:?}");
+}
