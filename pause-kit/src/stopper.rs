@@ -50,7 +50,8 @@ pub struct Pause {
     pub pid: u32,
     /// Every task that stood, with its counter when it was confirmed.
     pub before: Vec<TaskTime>,
-    /// The same tasks' counters just before they went on. A task that is missing here was killed meanwhile.
+    /// The same tasks' counters just before they went on. A task that is missing here was no longer standing: killed, or
+    /// let go by somebody else.
     pub after: Vec<TaskTime>,
     /// When the stop began, in nanoseconds on CLOCK_MONOTONIC.
     pub began_ns: u64,

@@ -11,6 +11,7 @@
 mod client;
 mod command;
 mod family;
+mod leftovers;
 mod protocol;
 mod server;
 mod stop;

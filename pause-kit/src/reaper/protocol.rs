@@ -72,9 +72,6 @@ pub(crate) enum Farewell {
     Kill,
     /// The leader is sent SIGQUIT and given a moment: a PostgreSQL server removes its shared memory then.
     Quit,
-    /// Only the leader is killed at first, and its children are given a moment: they read from it, see the end of
-    /// their input and put away their shared memory. That is what PostgreSQL's `initdb` needs.
-    KillLeaderFirst,
 }
 
 /// One line from the reaper.
@@ -98,7 +95,7 @@ pub(crate) enum Answer {
     Spawned { child: u64, pid: u32 },
     /// Every task is confirmed stopped.
     Stopped(Held),
-    /// Everything that the stop held runs on; `tasks` is what stood there just before, without the dead.
+    /// Everything that the stop held runs on; `tasks` is what still stood there just before.
     Resumed { tasks: Vec<TaskTime>, resumed_ns: u64 },
     /// The signal was sent, or there was nobody left to send it to.
     Sent,

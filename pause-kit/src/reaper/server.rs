@@ -14,6 +14,7 @@ use tokio::signal::unix::{Signal as Incoming, SignalKind, signal as incoming};
 use tokio::sync::mpsc;
 
 use super::family::{Family, Member, Reaped};
+use super::leftovers::Leftovers;
 use super::protocol::{Answer, Ask, Line, Owner, Refusal, Request, VERSION};
 use super::stop::{self, Hold};
 use super::sweep;
@@ -43,6 +44,7 @@ pub(super) fn serve() -> io::Result<()> {
 
 struct Server {
     family: Family,
+    leftovers: Leftovers,
     holds: HashMap<u64, Hold>,
     folders: Vec<PathBuf>,
     ending: Arc<AtomicBool>,
@@ -52,6 +54,7 @@ impl Server {
     fn new() -> Self {
         Self {
             family: Family::new(),
+            leftovers: Leftovers::since_now(),
             holds: HashMap::new(),
             folders: Vec::new(),
             ending: Arc::new(AtomicBool::new(false)),
@@ -109,7 +112,7 @@ impl Server {
             }
             Ask::Kill { child } => {
                 if let Some(member) = self.family.member(child) {
-                    sweep::kill(&self.family, member).map_err(system)?;
+                    sweep::kill(&self.family, member, &mut self.leftovers).map_err(system)?;
                 }
                 Ok(Answer::Sent)
             }
@@ -160,7 +163,7 @@ impl Server {
     }
 
     fn end(&mut self) {
-        sweep::sweep(&mut self.family);
+        sweep::sweep(&mut self.family, &mut self.leftovers);
         for folder in self.folders.iter().rev() {
             // What cannot be removed now, nobody is left to remove; the processes are gone all the same.
             let _ = fs::remove_dir_all(folder);

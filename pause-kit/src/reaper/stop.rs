@@ -75,7 +75,8 @@ pub(super) fn stop(
 pub(super) fn resume(hold: &Hold, keeps: &HashSet<Identity>) -> (Vec<TaskTime>, u64) {
     let mut after = Vec::new();
     for identity in &hold.held {
-        let known = |task: &Task| hold.tasks.contains(&(identity.pid, task.tid));
+        // A task that runs now was let go by somebody else, and its counter may lag behind.
+        let known = |task: &Task| task.is_still() && hold.tasks.contains(&(identity.pid, task.tid));
         after.extend(
             times(*identity)
                 .into_iter()

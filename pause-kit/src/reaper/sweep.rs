@@ -5,6 +5,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use super::family::{Family, Member, Reaped};
+use super::leftovers::Leftovers;
 use super::protocol::Farewell;
 use crate::process::{self, Entry};
 use crate::signal::{self, Signal};
@@ -21,17 +22,17 @@ const GIVEN_UP: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(2);
 
 /// Ends all descendants of the reaper and reaps them.
-pub(super) fn sweep(family: &mut Family) {
+pub(super) fn sweep(family: &mut Family, leftovers: &mut Leftovers) {
     let began = Instant::now();
     let servers: Vec<Member> = family
         .members()
-        .filter(|member| member.farewell != Farewell::Kill)
+        .filter(|member| member.farewell == Farewell::Quit)
         .collect();
     let mut spared = ask(family, &servers);
     while began.elapsed() < GIVEN_UP {
         while let Ok(Reaped::Member(..) | Reaped::Orphan) = family.reap() {}
         if matches!(family.reap(), Ok(Reaped::NoneLeft)) {
-            return;
+            break;
         }
         let Ok(everyone) = family.everyone() else { continue };
         if began.elapsed() < ASKED {
@@ -40,15 +41,17 @@ pub(super) fn sweep(family: &mut Family) {
             spared.retain(|pid| began.elapsed() < KILLED && servers.iter().any(|server| server.pid == *pid));
         }
         for entry in everyone {
+            leftovers.note(entry.identity.pid);
             end(&entry, spared.contains(&entry.identity.pid));
         }
         sleep(LOOK);
     }
+    leftovers.remove();
 }
 
 /// Ends one child with everything that comes from it. The child itself is reaped later, so that its number cannot be
 /// given to anybody else meanwhile.
-pub(super) fn kill(family: &Family, member: Member) -> std::io::Result<()> {
+pub(super) fn kill(family: &Family, member: Member, leftovers: &mut Leftovers) -> std::io::Result<()> {
     let began = Instant::now();
     while began.elapsed() < GIVEN_UP {
         let tree = family.tree(member.pid)?;
@@ -62,6 +65,7 @@ pub(super) fn kill(family: &Family, member: Member) -> std::io::Result<()> {
             break;
         }
         for entry in alive {
+            leftovers.note(entry.identity.pid);
             signal::send(entry.identity, Signal::Kill)?;
         }
         sleep(LOOK);
@@ -77,12 +81,8 @@ fn ask(family: &Family, servers: &[Member]) -> HashSet<u32> {
             spared.insert(entry.identity.pid);
             // A stopped backend would not see its postmaster's signal.
             let _ = signal::send(entry.identity, Signal::Continue);
-            let asks = match server.farewell {
-                Farewell::Quit => Signal::Quit,
-                Farewell::Kill | Farewell::KillLeaderFirst => Signal::Kill,
-            };
             if entry.identity.pid == server.pid {
-                let _ = signal::send(entry.identity, asks);
+                let _ = signal::send(entry.identity, Signal::Quit);
             }
         }
     }

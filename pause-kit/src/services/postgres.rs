@@ -204,14 +204,7 @@ impl Start<'_> {
         let mut spec = self.spec("initdb").args(args);
         spec.args.push(format!("--pwfile={}", secret.display()));
         spec.args.push(format!("--pgdata={}", data.display()));
-        let child = Child::start(
-            self.reaper,
-            &self.logs,
-            &spec,
-            self.owner,
-            Farewell::KillLeaderFirst,
-        )
-        .await?;
+        let child = Child::start(self.reaper, &self.logs, &spec, self.owner, Farewell::Kill).await?;
         let ended = child.exited().await?;
         // It was needed this once.
         let _ = std::fs::remove_file(&secret);

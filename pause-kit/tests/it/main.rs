@@ -6,5 +6,8 @@
 )]
 
 mod path;
+mod reaper;
 mod services;
+mod stopper;
+mod table;
 mod wait;
