@@ -11,3 +11,4 @@ mod services;
 mod stopper;
 mod table;
 mod wait;
+mod wire_postgres;

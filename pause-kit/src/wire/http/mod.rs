@@ -5,3 +5,6 @@ mod message;
 
 pub use exchange::{Answer, Exchange, Request, answered, exchanges};
 pub use message::{Headers, Malformed};
+
+#[cfg(test)]
+mod tests;

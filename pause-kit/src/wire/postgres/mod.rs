@@ -12,3 +12,6 @@ pub use frame::{
     TransactionStatus, client_messages, server_messages,
 };
 pub use statement::{Completion, Statement, statements};
+
+#[cfg(test)]
+mod tests;
