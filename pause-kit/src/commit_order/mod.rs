@@ -8,3 +8,6 @@ mod reader;
 
 pub use decode::{Change, DecodeError, Operation};
 pub use reader::{CommitOrder, CommitOrderError};
+
+#[cfg(test)]
+mod tests;

@@ -5,6 +5,8 @@
     reason = "a test fails where something is not as it must be"
 )]
 
+mod commit_order;
+mod gates;
 mod path;
 mod reaper;
 mod services;
