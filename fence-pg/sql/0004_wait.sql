@@ -1,0 +1,127 @@
+-- How long an admission waits, and what it says about whoever it waited for.
+BEGIN;
+SET LOCAL client_min_messages = warning;
+LOCK TABLE fence.migration IN SHARE ROW EXCLUSIVE MODE;
+
+-- One backend in words, as far as the calling role may see it.
+CREATE OR REPLACE FUNCTION fence.describe_backend(pid integer) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT concat_ws(', ',
+        'pid ' || a.pid,
+        format('application %L', nullif(a.application_name, '')),
+        'role ' || a.usename,
+        'in transaction since ' || a.xact_start,
+        a.state || ' since ' || a.state_change)
+    FROM pg_stat_activity a WHERE a.pid = $1
+$$;
+
+-- A timeout setting in milliseconds; 0 means none.
+CREATE OR REPLACE FUNCTION fence.timeout_ms(setting text) RETURNS integer
+LANGUAGE sql STABLE
+AS $$
+    SELECT (extract(epoch FROM current_setting($1)::interval) * 1000)::integer
+$$;
+
+-- The lock_timeout for a wait that is part of one begun at began, after earlier ones of waited_ms: 1 ms at least, as 0 would
+-- mean for ever.
+CREATE OR REPLACE FUNCTION fence.wait_left(began timestamptz, waited_ms integer, callers_ms integer) RETURNS text
+LANGUAGE sql VOLATILE
+AS $$
+    SELECT greatest(1, least(
+        2000 - $2 - (extract(epoch FROM clock_timestamp() - $1) * 1000)::integer,
+        nullif($3, 0) - (extract(epoch FROM clock_timestamp() - $1) * 1000)::integer)) || 'ms'
+$$;
+
+-- The advisory lock on which the admissions of one key queue. One queue makes one wait, which lock_timeout can bound; a
+-- row's waiters wait twice, each for its whole length.
+CREATE OR REPLACE FUNCTION fence.queue_of(class text, key text) RETURNS bigint
+LANGUAGE sql IMMUTABLE
+AS $$
+    SELECT hashtextextended($1 || E'\x1f' || $2, 0)
+$$;
+
+-- Who holds a key: in its queue, or, past the queue, by a lock on its mark's row.
+CREATE OR REPLACE FUNCTION fence.holders_of(class text, key text) RETURNS text
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT string_agg(DISTINCT coalesce(
+        fence.describe_backend(l.pid),
+        'prepared transaction ' || quote_literal(p.gid),
+        'pid ' || l.pid,
+        'a prepared transaction'), '; ')
+    FROM pg_locks l
+    LEFT JOIN pg_prepared_xacts p ON l.pid IS NULL AND p.transaction::text = split_part(l.virtualtransaction, '/', 2)
+    WHERE l.granted AND l.pid IS DISTINCT FROM pg_backend_pid()
+      AND (l.locktype = 'advisory' AND l.objsubid = 1
+           AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
+           AND l.classid = ((fence.queue_of($1, $2) >> 32) & 4294967295)::oid
+           AND l.objid = (fence.queue_of($1, $2) & 4294967295)::oid
+        OR l.locktype = 'transactionid' AND l.mode = 'ExclusiveLock'
+           AND l.transactionid = (SELECT h.xmax FROM fence.high_water h WHERE h.class = $1 AND h.key = $2))
+$$;
+
+-- Takes a key for the rest of the transaction: its queue, then its mark's row where there is one. The admissions of one
+-- transaction wait 2 s together, or as long as a stricter lock_timeout of the caller allows; then 55P03, naming who holds the
+-- key. The caller's lock_timeout is the same before and after.
+CREATE OR REPLACE FUNCTION fence.take_key(class text, key text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+    queue bigint := fence.queue_of(take_key.class, take_key.key);
+    callers_setting text;
+    callers_ms integer;
+    began timestamptz;
+    -- What the earlier admissions of this transaction have waited.
+    waited_ms integer;
+BEGIN
+    IF pg_try_advisory_xact_lock(queue) THEN
+        PERFORM FROM fence.high_water h WHERE h.class = take_key.class AND h.key = take_key.key FOR UPDATE SKIP LOCKED;
+        IF FOUND OR NOT EXISTS (SELECT FROM fence.high_water h WHERE h.class = take_key.class AND h.key = take_key.key) THEN
+            RETURN;
+        END IF;
+    END IF;
+
+    callers_setting := current_setting('lock_timeout');
+    callers_ms := fence.timeout_ms('lock_timeout');
+    waited_ms := coalesce(substring(current_setting('fence.waited_ms', true) FROM '^[0-9]{1,4}$')::integer, 0);
+    began := clock_timestamp();
+    PERFORM set_config('lock_timeout', fence.wait_left(began, waited_ms, callers_ms), true);
+    BEGIN
+        PERFORM pg_advisory_xact_lock(queue);
+        PERFORM set_config('lock_timeout', fence.wait_left(began, waited_ms, callers_ms), true);
+        PERFORM FROM fence.high_water h WHERE h.class = take_key.class AND h.key = take_key.key FOR UPDATE;
+    EXCEPTION WHEN lock_not_available THEN
+        RAISE EXCEPTION USING ERRCODE = 'lock_not_available',
+            MESSAGE = format('class %s, key %L, is held by another transaction', take_key.class, take_key.key),
+            DETAIL = coalesce(fence.holders_of(take_key.class, take_key.key), 'whoever held it has just ended'),
+            HINT = 'Nothing was written. Try the whole transaction again later.';
+    END;
+    PERFORM set_config('lock_timeout', callers_setting, true);
+    waited_ms := least(2000, waited_ms + extract(epoch FROM clock_timestamp() - began) * 1000);
+    PERFORM set_config('fence.waited_ms', waited_ms::text, true);
+END
+$$;
+
+-- Bounds the rest of the transaction, unless it is bounded more strictly already: idle for 5 s at most (then the server ends
+-- the connection), and an acknowledged commit is on disk.
+CREATE OR REPLACE FUNCTION fence.bound_transaction() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF fence.timeout_ms('idle_in_transaction_session_timeout') NOT BETWEEN 1 AND 5000 THEN
+        PERFORM set_config('idle_in_transaction_session_timeout', '5000ms', true);
+    END IF;
+    IF current_setting('synchronous_commit') = 'off' THEN
+        PERFORM set_config('synchronous_commit', 'local', true);
+    END IF;
+END
+$$;
+
+-- fence.describe_backend stays open to all: it tells nothing that pg_stat_activity does not.
+REVOKE ALL ON FUNCTION fence.timeout_ms, fence.wait_left, fence.queue_of, fence.holders_of, fence.take_key,
+    fence.bound_transaction FROM PUBLIC;
+
+INSERT INTO fence.migration (name) VALUES ('0004_wait.sql') ON CONFLICT DO NOTHING;
+COMMIT;

@@ -1,0 +1,151 @@
+-- The column guard: the mark is a column of the guarded row, compared in the same UPDATE.
+--
+--     SELECT fence.protect_column('paydb.settlement', 'settlement_batch', 'id', 'fence_token');
+--     UPDATE settlement_batch SET state = 'settled', fence_token = $2 WHERE id = $1 AND fence_token <= $2 RETURNING state;
+--     -- no row: stale, or not there?
+--     SELECT fence.explain_column('settlement_batch', 'id', 'fence_token', $1::text, $2);
+--
+-- Its limits: the mark lives and dies with its row; there is no grant id, so no collision is seen; a statement that forgets
+-- the token is not refused; the mark cannot be raised ahead, so it is only for writes that depend on no earlier read, or that
+-- read by UPDATE .. RETURNING. In a MERGE the token stands in WHEN MATCHED AND, never in ON, where a stale one would insert.
+--
+-- A role that writes under it needs USAGE on this schema and EXECUTE on fence.explain_column and fence.explain_block.
+BEGIN;
+SET LOCAL client_min_messages = warning;
+LOCK TABLE fence.migration IN SHARE ROW EXCLUSIVE MODE;
+
+CREATE OR REPLACE FUNCTION fence.refuse_fall() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    presented bigint;
+    seen bigint;
+BEGIN
+    EXECUTE format('SELECT ($1).%I, ($2).%I', TG_ARGV[2], TG_ARGV[2]) INTO presented, seen USING NEW, OLD;
+    RAISE EXCEPTION USING ERRCODE = 'ZF001',
+        MESSAGE = format('stale token for class %s: column %I of %s never falls', TG_ARGV[0], TG_ARGV[2], TG_RELID::regclass),
+        DETAIL = format('presented %s, seen %s', presented, seen),
+        HINT = 'A newer holder has been here. Stop this work; do not fetch a newer token for it.';
+END
+$$;
+
+-- Keeps the token column of a table and its partitions from falling. The class is declared, without a tier, unless it was.
+CREATE OR REPLACE FUNCTION fence.protect_column(class text, relation regclass, key_column text, token_column text)
+RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    present bytea;
+    wanted bytea := convert_to(class, 'UTF8') || '\x00' || convert_to(key_column, 'UTF8') || '\x00'
+        || convert_to(token_column, 'UTF8') || '\x00';
+    arguments text := format('%L, %L, %L', class, key_column, token_column);
+    falls text := format('NEW.%1$I < OLD.%1$I', token_column);
+    part regclass;
+BEGIN
+    PERFORM fence.require_table(relation);
+    PERFORM fence.require_key_column(relation, key_column);
+    PERFORM fence.require_token_column(relation, token_column);
+    IF NOT EXISTS (SELECT FROM fence.class c WHERE c.name = protect_column.class) THEN
+        PERFORM fence.declare(class);
+    END IF;
+
+    SELECT t.tgargs INTO present FROM pg_trigger t
+    WHERE t.tgrelid = relation AND t.tgname = 'fence_column' AND t.tgfoid = 'fence.refuse_fall'::regproc;
+    IF present IS NULL THEN
+        EXECUTE format('CREATE TRIGGER fence_column AFTER UPDATE ON %s
+                        FOR EACH ROW WHEN (%s) EXECUTE FUNCTION fence.refuse_fall(%s)', relation, falls, arguments);
+        -- A row that moves to another partition fires no AFTER UPDATE; its name puts this one behind other BEFORE triggers.
+        EXECUTE format('CREATE TRIGGER zz_fence_column_move BEFORE UPDATE ON %s
+                        FOR EACH ROW WHEN (%s) EXECUTE FUNCTION fence.refuse_fall(%s)', relation, falls, arguments);
+    ELSIF present <> wanted THEN
+        RAISE EXCEPTION USING ERRCODE = 'duplicate_object',
+            MESSAGE = format('%s is already guarded, for another class or by other columns', relation),
+            HINT = format('To change that, first DROP TRIGGER fence_column ON %1$s and zz_fence_column_move ON %1$s.', relation);
+    END IF;
+    FOR part IN SELECT fence.tree_of(relation) LOOP
+        PERFORM fence.fire_always(part, 'fence_column', 'zz_fence_column_move');
+    END LOOP;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION fence.require_token_column(relation regclass, token_column text) RETURNS void
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    token_type record;
+BEGIN
+    SELECT a.atttypid, a.attnotnull, format_type(a.atttypid, a.atttypmod) AS type INTO token_type
+    FROM pg_attribute a
+    WHERE a.attrelid = relation AND a.attname = token_column AND a.attnum > 0 AND NOT a.attisdropped;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION USING ERRCODE = 'undefined_column',
+            MESSAGE = format('%s has no column %I', relation, token_column),
+            HINT = format('ALTER TABLE %s ADD COLUMN %I bigint NOT NULL DEFAULT 0', relation, token_column);
+    END IF;
+    IF token_type.atttypid <> 'int8'::regtype THEN
+        RAISE EXCEPTION USING ERRCODE = 'datatype_mismatch',
+            MESSAGE = format('token column %I of %s is %s', token_column, relation, token_type.type),
+            HINT = 'A token column is bigint: text orders 9674 above 10008, and integer is too small.';
+    END IF;
+    IF NOT token_type.attnotnull THEN
+        RAISE EXCEPTION USING ERRCODE = 'not_null_violation',
+            MESSAGE = format('token column %I of %s may be NULL', token_column, relation),
+            HINT = format('UPDATE its rows to 0, then ALTER TABLE %s ALTER COLUMN %I SET NOT NULL.', relation, token_column);
+    END IF;
+END
+$$;
+
+-- Why a guarded UPDATE touched no row. It raises ZF001 when the row's token is above the presented one, and 22004 when it is
+-- NULL; it returns when there is no such row, or none that the calling role may see. Called in the UPDATE's own transaction.
+CREATE OR REPLACE FUNCTION fence.explain_column(relation regclass, key_column text, token_column text, key text,
+                                                presented bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    key_type text;
+    rows bigint;
+    seen bigint;
+BEGIN
+    SELECT format_type(a.atttypid, a.atttypmod) INTO key_type FROM pg_attribute a
+    WHERE a.attrelid = relation AND a.attname = key_column AND NOT a.attisdropped;
+    EXECUTE format('SELECT t.%I FROM %s t WHERE t.%I = $1::%s', token_column, relation, key_column, key_type)
+    INTO seen USING key;
+    GET DIAGNOSTICS rows = ROW_COUNT;
+    IF rows > 0 AND seen IS NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
+            MESSAGE = format('the token of %s, key %L, is NULL', relation, key),
+            HINT = 'A NULL token guards nothing: SELECT fence.protect_column(...) names what to change.';
+    END IF;
+    IF presented < seen THEN
+        RAISE EXCEPTION USING ERRCODE = 'ZF001',
+            MESSAGE = format('stale token for %s, key %L', relation, key),
+            DETAIL = format('presented %s, seen %s', presented, seen),
+            HINT = 'A newer holder has been here. Stop this work; do not fetch a newer token for it.';
+    END IF;
+END
+$$;
+
+-- Who holds the row that a guarded UPDATE waited for, as far as the calling role may see it; NULL when nobody does any more.
+CREATE OR REPLACE FUNCTION fence.explain_block(relation regclass, key_column text, key text) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    key_type text;
+    locker xid;
+BEGIN
+    SELECT format_type(a.atttypid, a.atttypmod) INTO key_type FROM pg_attribute a
+    WHERE a.attrelid = relation AND a.attname = key_column AND NOT a.attisdropped;
+    EXECUTE format('SELECT t.xmax FROM %s t WHERE t.%I = $1::%s', relation, key_column, key_type)
+    INTO locker USING key;
+    RETURN (SELECT coalesce(fence.describe_backend(l.pid), 'pid ' || l.pid, 'a prepared transaction')
+            FROM pg_locks l
+            WHERE l.locktype = 'transactionid' AND l.mode = 'ExclusiveLock' AND l.granted AND l.transactionid = locker
+            LIMIT 1);
+END
+$$;
+
+REVOKE ALL ON FUNCTION fence.refuse_fall, fence.protect_column, fence.require_token_column, fence.explain_column,
+    fence.explain_block FROM PUBLIC;
+
+INSERT INTO fence.migration (name) VALUES ('0008_column.sql') ON CONFLICT DO NOTHING;
+COMMIT;
