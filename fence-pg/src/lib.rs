@@ -1,1 +1,66 @@
-//! PostgreSQL guards that refuse stale fencing tokens: plain SQL, sqlx and tokio-postgres.
+//! PostgreSQL guards that refuse stale fencing tokens: plain SQL for every language, sqlx and tokio-postgres on top.
+//!
+//! A lock service cannot stop a process from writing: a holder that was paused for longer than its lease wakes up and still
+//! writes. Here the database refuses it, in the same atomic step as the write. In SQL, with nothing but `psql`:
+//!
+//! ```sql
+//! SELECT fence.declare('paydb.account', 'entity');
+//! SELECT fence.register_epoch('entity', 1);
+//! SELECT fence.protect('paydb.account', 'transfer', 'from_account');
+//!
+//! BEGIN;                                                              -- the new holder, token 281474976710690
+//! SELECT fence.admit('paydb.account', 'acct-1', 281474976710690, 'b2f1');
+//! INSERT INTO transfer (from_account, amount) VALUES ('acct-1', 5);   -- admitted
+//! COMMIT;
+//!
+//! BEGIN;                                                              -- the old one, late, token 281474976710689
+//! SELECT fence.admit('paydb.account', 'acct-1', 281474976710689, 'a0c9');
+//! -- ERROR ZF001: stale token …  DETAIL: presented 281474976710689, seen 281474976710690
+//! ```
+//!
+//! - The **mark guard** keeps a mark a key in `fence.high_water`, outliving the rows, and covers inserts, deletes and any
+//!   number of tables. `fence.protect` makes the database refuse every write that did not admit its row's key in its own
+//!   transaction, from any language or from psql. In Rust: [`sqlx`].
+//! - The **column guard** keeps the mark in the guarded row. One statement, no extra round trip, and the limits that
+//!   [`tokio_postgres`] lists.
+//!
+//! The SQL stands in `fence-pg/sql/`, for `psql -f` in name order, or for `install`; a database owner without superuser
+//! rights can run all of it, on PostgreSQL 14 or newer. `DROP SCHEMA fence CASCADE` removes it. PUBLIC may use none of it; a
+//! role that only writes needs `USAGE` on schema `fence` and `EXECUTE` on `fence.admit` and `fence.raise_mark` (column guard:
+//! on `fence.explain_column` and `fence.explain_block`).
+//!
+//! # Fence, then read
+//!
+//! Until the new holder's first *committed* contact, accepting the old one is right: the database cannot know yet. So a new
+//! holder calls `fence.raise_mark`, and commits, right after its grant and before the first read that a write will depend on.
+//! Without that, the new holder reads, the old one writes rightly, the new one writes from its old read, and an acknowledged
+//! write is lost with every token in order. An admission that is rolled back is no contact: a business refusal commits it.
+//!
+//! # What a transaction is given
+//!
+//! Admission waits 2 s at most for all its keys together, then answers `55P03` ([`GuardError::Blocked`]) and names who is in
+//! the way. For the rest of the transaction it sets, unless stricter already, `idle_in_transaction_session_timeout` to 5 s:
+//! **a transaction that stands idle for longer ends with its connection.** An acknowledged commit is on disk, also where
+//! `synchronous_commit` is off. Admission and write are two statements, or one volatile function; in one statement, such as
+//! a CTE, the write would keep a snapshot from before the wait. Every key is one advisory lock of the transaction, so one
+//! that admits thousands of keys may need a larger `max_locks_per_transaction`.
+//!
+//! # What this crate does not do
+//!
+//! It works against a holder that is late, paused, restarted, retried, replayed by the network, or written by someone who
+//! forgot the token. It does not authenticate: an application role that forges tokens is not stopped, only kept from
+//! lowering a mark, and may brick a key within the registered ranges. It does not stop a superuser or the tables' owner,
+//! who may drop a trigger. It does not see two writes of one grant that arrive out of order, a holder cloned with its
+//! memory, or a database restored to before its newest mark: after any restore, advance the epoch before writers come back.
+//! A partition that is added later is guarded against row writes at once, against its own TRUNCATE from the next
+//! `fence.protect` on.
+
+mod error;
+mod migrate;
+#[cfg(feature = "sqlx")]
+pub mod sqlx;
+#[cfg(feature = "tokio-postgres")]
+pub mod tokio_postgres;
+
+pub use error::{GuardError, Refused};
+pub use migrate::{GuardSha256, InstallError, MIGRATIONS, Migration, guard_sha256};

@@ -1,0 +1,195 @@
+//! The outcomes of a guarded write that are not `Applied`, and the one place that tells them apart.
+
+use std::error::Error;
+
+use fence_core::{Claim, MissingPart, Refusal, Token};
+
+/// Why a guarded write did not happen, or may not have happened. There is no true and false here, and no row count.
+#[derive(Debug, thiserror::Error)]
+pub enum GuardError {
+    /// The guard refused the claim and nothing was written. Terminal for the grant, unless its source says otherwise: do not
+    /// retry, do not fetch a newer token for the same work.
+    #[error("refused by the guard")]
+    Refused(#[source] Refused),
+    /// The row is absent, or hidden by row security. Nothing was written.
+    #[error("no such row, or none that this role may see")]
+    NotFound,
+    /// An older holder's open transaction is in the way, and the bound on waiting has passed. Nothing was written. Try the
+    /// whole transaction again with the same claim, later.
+    #[error("blocked by {}", by.as_deref().unwrap_or("another transaction"))]
+    Blocked {
+        /// What blocks (pid, application, since when), as far as this role may see it.
+        by: Option<String>,
+    },
+    /// Nothing was written. Try the whole transaction again with the same claim, a bounded number of times.
+    #[error("the transaction must be tried again, SQLSTATE {sqlstate}")]
+    Retryable {
+        /// The server's code, such as `40001`.
+        sqlstate: String,
+        /// The driver's error.
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// The answer to COMMIT did not come, or the transaction was ended inside: the write may have landed. Present the same
+    /// write again with the same token, or read back; never report a failure.
+    #[error("the outcome is unknown, the write may have landed")]
+    Unknown {
+        /// What happened instead of an answer.
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// The database could not be reached, or the connection was lost before COMMIT was sent: nothing was written.
+    #[error("the database is not available")]
+    Unavailable {
+        /// The driver's error.
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// Any other error of the database or the driver. Nothing was written.
+    #[error("the database refused the transaction{}", sqlstate.as_ref().map(|s| format!(", SQLSTATE {s}")).unwrap_or_default())]
+    Database {
+        /// The server's code, when the error is the server's.
+        sqlstate: Option<String>,
+        /// The driver's error.
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// The guard was used in a way in which it guards nothing. Nothing was written; the program must change.
+    #[error("misuse of the guard, {0}")]
+    Misuse(&'static str),
+}
+
+/// What the guard refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// The decision of [`fence_core::admit`], taken by the database.
+    #[error(transparent)]
+    Claim(#[from] Refusal),
+    /// A number below 1 was presented (`ZF003`). Only SQL can: a [`Token`] is at least 1.
+    #[error("a token is at least 1")]
+    BelowOne,
+    /// A row was written whose key the transaction had not admitted, though it had admitted another one (`ZF006`). Admit
+    /// the key of every row that is written.
+    #[error("wrong key, {0}")]
+    WrongKey(String),
+    /// The class was never declared in this database (`ZF007`): a typing error, or a missing `fence.declare`.
+    #[error("unknown class {0}")]
+    UnknownClass(String),
+}
+
+/// When an error came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Before COMMIT was sent.
+    Statement,
+    /// In answer to COMMIT, or instead of one.
+    Commit,
+}
+
+/// What went wrong, in no driver's words.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The server said so.
+    Server {
+        sqlstate: String,
+        detail: Option<String>,
+        message: String,
+        /// The server ended the connection with it.
+        fatal: bool,
+    },
+    /// The connection is gone, or was never there.
+    Lost,
+    /// The driver refused, on this side.
+    Driver,
+}
+
+/// Tells the outcomes apart. Everything about codes and DETAIL is here, for both drivers.
+pub(crate) fn classify(
+    failure: Failure,
+    phase: Phase,
+    claim: Option<&Claim>,
+    source: impl Error + Send + Sync + 'static,
+) -> GuardError {
+    let source: Box<dyn Error + Send + Sync> = Box::new(source);
+    let (sqlstate, detail, message, fatal) = match (failure, phase) {
+        (Failure::Lost | Failure::Driver, Phase::Commit) => return GuardError::Unknown { source },
+        (Failure::Lost, Phase::Statement) => return GuardError::Unavailable { source },
+        (Failure::Driver, Phase::Statement) => {
+            return GuardError::Database {
+                sqlstate: None,
+                source,
+            };
+        }
+        (
+            Failure::Server {
+                sqlstate,
+                detail,
+                message,
+                fatal,
+            },
+            _,
+        ) => (sqlstate, detail, message, fatal),
+    };
+    // The server ended the connection because the transaction was idle: it had not read a COMMIT.
+    if sqlstate == "25P03" {
+        return GuardError::Retryable { sqlstate, source };
+    }
+    if fatal && phase == Phase::Commit {
+        return GuardError::Unknown { source };
+    }
+    if let Some(refused) = refused(&sqlstate, detail.as_deref(), &message, claim) {
+        return GuardError::Refused(refused);
+    }
+    match sqlstate.as_str() {
+        "55P03" => GuardError::Blocked { by: detail },
+        // Serialization failure, deadlock, a statement that was cancelled.
+        "40001" | "40P01" | "57014" => GuardError::Retryable { sqlstate, source },
+        code if fatal && code.starts_with("57P")
+            || ["08", "53", "58"].iter().any(|class| code.starts_with(class)) =>
+        {
+            GuardError::Unavailable { source }
+        }
+        _ => GuardError::Database {
+            sqlstate: Some(sqlstate),
+            source,
+        },
+    }
+}
+
+/// A refusal from its code and DETAIL; `None` for any other code, and for a refusal that does not say what it must.
+fn refused(sqlstate: &str, detail: Option<&str>, message: &str, claim: Option<&Claim>) -> Option<Refused> {
+    let presented = claim.map(|claim| claim.token);
+    let refusal = match sqlstate {
+        "ZF001" => {
+            let (presented, seen) = detail?.strip_prefix("presented ")?.split_once(", seen ")?;
+            Refusal::Stale {
+                presented: presented.parse().ok()?,
+                seen: seen.parse().ok()?,
+            }
+        }
+        "ZF002" if detail == Some("missing grant id") => Refusal::Missing(MissingPart::GrantId),
+        "ZF002" => Refusal::Missing(MissingPart::Token),
+        "ZF003" => return Some(Refused::BelowOne),
+        "ZF004" => Refusal::Collision {
+            token: presented.or_else(|| number_after(detail?, "token "))?,
+        },
+        "ZF005" => Refusal::UnknownEpoch {
+            presented: presented.or_else(|| number_after(detail?, "presented "))?,
+        },
+        "ZF006" => return Some(Refused::WrongKey(detail.unwrap_or(message).to_owned())),
+        "ZF007" => {
+            return Some(Refused::UnknownClass(
+                claim.map_or_else(|| message.to_owned(), |claim| claim.class.to_string()),
+            ));
+        }
+        _ => return None,
+    };
+    Some(Refused::Claim(refusal))
+}
+
+fn number_after(detail: &str, prefix: &str) -> Option<Token> {
+    let rest = detail.strip_prefix(prefix)?;
+    let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    rest[..end].parse().ok()
+}
+
+/// COMMIT was about to be sent in another transaction than the admitting one.
+#[derive(Debug, thiserror::Error)]
+#[error("the admitting transaction was ended by another COMMIT or ROLLBACK on its connection")]
+pub(crate) struct EndedInside;

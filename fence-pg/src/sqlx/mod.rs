@@ -1,0 +1,55 @@
+//! The mark guard over sqlx: a transaction that begins with its admission and ends with a receipt.
+//!
+//! ```no_run
+//! # async fn pay(pool: &sqlx::PgPool, claim: &fence_core::Claim) -> Result<(), Box<dyn std::error::Error>> {
+//! let mut guarded = fence_pg::sqlx::begin(pool, claim).await?; // a stale claim ends here
+//! sqlx::query("INSERT INTO transfer (from_account, amount) VALUES ($1, 5)")
+//!     .bind(claim.key.as_str())
+//!     .execute(guarded.connection())
+//!     .await?;
+//! let receipt = guarded.commit(fence_core::Effect::Applied).await?;
+//! # drop(receipt);
+//! # Ok(())
+//! # }
+//! ```
+
+mod guarded;
+mod install;
+
+pub use guarded::{Guarded, Isolation, Unadmitted, admit, begin, begin_at, open, raise_mark};
+pub use install::install;
+
+use crate::error::{Failure, GuardError, Phase, classify};
+use fence_core::Claim;
+
+/// Sorts an error that came from a statement of a guarded transaction, such as one of the caller's own writes: the triggers
+/// of the guard answer those. Not for an error of COMMIT, which [`Guarded::commit`] sorts itself.
+pub fn sort(error: ::sqlx::Error) -> GuardError {
+    sort_at(error, Phase::Statement, None)
+}
+
+fn sort_at(error: ::sqlx::Error, phase: Phase, claim: Option<&Claim>) -> GuardError {
+    use ::sqlx::Error;
+    use ::sqlx::postgres::{PgDatabaseError, PgSeverity};
+
+    let failure = match &error {
+        Error::Database(database) => match database.try_downcast_ref::<PgDatabaseError>() {
+            Some(server) => Failure::Server {
+                sqlstate: server.code().to_owned(),
+                detail: server.detail().map(str::to_owned),
+                message: server.message().to_owned(),
+                fatal: matches!(server.severity(), PgSeverity::Fatal | PgSeverity::Panic),
+            },
+            None => Failure::Driver,
+        },
+        Error::Io(_)
+        | Error::Tls(_)
+        | Error::Protocol(_)
+        | Error::PoolTimedOut
+        | Error::PoolClosed
+        | Error::WorkerCrashed
+        | Error::BeginFailed => Failure::Lost,
+        _ => Failure::Driver,
+    };
+    classify(failure, phase, claim, error)
+}
