@@ -66,6 +66,18 @@ fn acknowledged_is_committed(facts: &Facts<'_>) -> Vec<Violation> {
             found.push(Violation::new(Invariant::Agreement, why, &[line]));
         }
     }
+    for probe in &facts.probes {
+        let accepted = Said::of(&probe.body.reply) == Said::Accepted;
+        let missing = probe
+            .body
+            .id
+            .as_ref()
+            .filter(|id| !committed.contains_key(id.as_str()));
+        if let (true, Some(id)) = (accepted, missing) {
+            let why = format!("the probe {id} was acknowledged, and no commit holds it");
+            found.push(Violation::new(Invariant::Agreement, why, &[probe.line]));
+        }
+    }
     found
 }
 

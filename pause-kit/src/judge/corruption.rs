@@ -15,7 +15,7 @@ struct Done<'h> {
 
 /// A job that was done twice; failing that, a late write; failing that, a wait without end.
 pub(super) fn in_plain_words(facts: &Facts<'_>, found: &[Violation]) -> Option<String> {
-    done_twice(facts).or_else(|| {
+    done_twice(facts, found).or_else(|| {
         let first = |invariant| found.iter().find(|violation| violation.invariant == invariant);
         [
             Invariant::Order,
@@ -29,7 +29,7 @@ pub(super) fn in_plain_words(facts: &Facts<'_>, found: &[Violation]) -> Option<S
     })
 }
 
-fn done_twice(facts: &Facts<'_>) -> Option<String> {
+fn done_twice(facts: &Facts<'_>, found: &[Violation]) -> Option<String> {
     let mut jobs: BTreeMap<(&str, &str, &str), Vec<Done<'_>>> = BTreeMap::new();
     for commit in &facts.commits {
         let Change::Write {
@@ -52,10 +52,16 @@ fn done_twice(facts: &Facts<'_>) -> Option<String> {
     }
     let ((_, _, job), done) = jobs.iter().find(|(_, done)| done.len() > 1)?;
     let (first, second) = (&done[0], &done[1]);
-    let late = if second.token < first.token { ", late," } else { "" };
+    // The one with the smaller token is late when it came after its successor's first contact, whoever did the job first.
+    let out_of_order = found
+        .iter()
+        .any(|violation| violation.invariant == Invariant::Order);
+    let late = |this: &Done<'_>, other: &Done<'_>| out_of_order && this.token < other.token;
+    let after_first = if late(first, second) { ", late," } else { "" };
+    let before_second = if late(second, first) { ", late," } else { "" };
     let (first, second) = (facts.who(first.grant), facts.who(second.grant));
     let deed = &facts.run.deed;
     Some(format!(
-        "{job} was {deed} twice: by {first} and{late} by {second}"
+        "{job} was {deed} twice: by {first}{after_first} and{before_second} by {second}"
     ))
 }

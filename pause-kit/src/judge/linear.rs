@@ -61,7 +61,7 @@ struct Step<'h> {
     began: At,
     /// `None`: it may take effect at any time after its beginning.
     ended: Option<At>,
-    /// It may also never take effect.
+    /// It may also have no effect.
     optional: bool,
     effect: Effect<'h>,
 }
@@ -83,7 +83,7 @@ impl Search<'_, '_> {
     /// Whether some order of what is left explains it. `None` when the search gave up.
     fn reaches_the_end(&mut self, state: &State) -> Option<bool> {
         let left = || (0..self.steps.len()).filter(|index| !state.done[*index]);
-        if left().all(|index| self.steps[index].optional) {
+        if left().next().is_none() {
             return Some(true);
         }
         if self.tried.len() >= STATES {
@@ -98,20 +98,22 @@ impl Search<'_, '_> {
             .filter(|index| earliest_end.is_none_or(|end| self.steps[*index].began <= end))
             .collect();
         for index in next {
-            if let Some(after) = self.after(state, index)
-                && self.reaches_the_end(&after)?
-            {
-                return Some(true);
+            for after in self.after(state, index) {
+                if self.reaches_the_end(&after)? {
+                    return Some(true);
+                }
             }
         }
         Some(false)
     }
 
-    /// The register after a step, when the step can happen in this state.
-    fn after(&self, state: &State, index: usize) -> Option<State> {
+    /// The register after a step: in no way when the step cannot happen in this state, in two when it may also be without
+    /// effect.
+    fn after(&self, state: &State, index: usize) -> impl Iterator<Item = State> + use<> {
         let mut after = state.clone();
         after.done[index] = true;
-        match &self.steps[index].effect {
+        let without_effect = self.steps[index].optional.then(|| after.clone());
+        let possible = match &self.steps[index].effect {
             Effect::Admit { token, id } => {
                 after.mark = state.mark.max(Some(*token));
                 if id.is_some() {
@@ -121,8 +123,8 @@ impl Search<'_, '_> {
             }
             Effect::Stale { token } => state.mark.is_some_and(|mark| mark > *token),
             Effect::Show { ids } => self.shows(state, ids),
-        }
-        .then_some(after)
+        };
+        possible.then_some(after).into_iter().chain(without_effect)
     }
 
     fn shows(&self, state: &State, ids: &[&str]) -> bool {

@@ -7,6 +7,8 @@
 
 mod commit_order;
 mod gates;
+mod history;
+mod judge;
 mod path;
 mod reaper;
 mod services;

@@ -1,0 +1,7 @@
+//! The judge on histories made by hand.
+
+pub(crate) mod forms;
+mod good;
+mod mutants;
+mod probes;
+mod tape;

@@ -1,0 +1,177 @@
+//! Each probe with its one right answer, and with every kind of wrong one.
+
+use pause_kit::history::{Event, Half, Probe, ProbeKind, Reply, TokenNumber};
+use pause_kit::judge::{Invariant, Verdict, judge};
+
+use super::forms::late_send;
+use super::tape::{done, http, presented, sql};
+
+const STALE: Option<&str> = Some("presented 9, seen 10");
+
+/// The probe, its right answer, and the invariant that is broken when it is accepted instead.
+fn refused() -> Vec<(ProbeKind, Reply, Invariant)> {
+    use Invariant as I;
+    vec![
+        (ProbeKind::Smaller, sql("ZF001", STALE), I::Order),
+        (ProbeKind::Collision, sql("ZF004", None), I::Identity),
+        (ProbeKind::OutsideRange, sql("ZF005", None), I::Identity),
+        (ProbeKind::MissingToken, sql("ZF002", None), I::Identity),
+        (ProbeKind::MissingGrant, sql("ZF002", None), I::Identity),
+        (ProbeKind::BelowOne, sql("ZF003", None), I::Identity),
+        (ProbeKind::Malformed, sql("22P02", None), I::Identity),
+        (ProbeKind::UnknownClass, sql("ZF007", None), I::Identity),
+        (ProbeKind::HeldToTheEnd, sql("55P03", None), I::DelayedPacket),
+        (ProbeKind::OldSnapshot, sql("40001", None), I::Linearizable),
+        (ProbeKind::Collision, http(412, Some("collision")), I::Identity),
+        (
+            ProbeKind::OutsideRange,
+            http(409, Some("unknown-epoch")),
+            I::Identity,
+        ),
+        (
+            ProbeKind::MissingToken,
+            http(428, Some("missing-token")),
+            I::Identity,
+        ),
+        (ProbeKind::Malformed, http(400, Some("malformed")), I::Identity),
+    ]
+}
+
+const APPLIED: [ProbeKind; 5] = [
+    ProbeKind::OtherClass,
+    ProbeKind::EqualAgain,
+    ProbeKind::Prepare,
+    ProbeKind::Larger,
+    ProbeKind::AfterRollback,
+];
+
+/// The verdict on a good history with this probe in it.
+fn verdict(probe: ProbeKind, reply: &Reply) -> Verdict {
+    let mut tape = late_send("S02", Half::Guarded);
+    tape.push(
+        70,
+        Event::Probe(Probe {
+            probe,
+            class: "kit.open".to_owned(),
+            key: "probe".to_owned(),
+            presented: presented(9, "g1"),
+            seen: Some(TokenNumber::new(10)),
+            id: None,
+            reply: reply.clone(),
+            sqlstate: None,
+        }),
+    );
+    judge(&tape.history()).verdict
+}
+
+#[track_caller]
+fn violated(probe: ProbeKind, reply: &Reply, invariant: Invariant) {
+    match verdict(probe, reply) {
+        Verdict::Violated(first) if first.invariant == invariant => {}
+        other => panic!("{probe:?} answered {reply:?}: expected {invariant}, got {other}"),
+    }
+}
+
+#[test]
+fn the_right_answers_hold() {
+    for (probe, reply, _) in refused() {
+        assert_eq!(verdict(probe, &reply), Verdict::Held, "{probe:?} {reply:?}");
+    }
+    for probe in APPLIED {
+        assert_eq!(verdict(probe, &done("SELECT 1")), Verdict::Held, "{probe:?}");
+    }
+    assert_eq!(
+        verdict(ProbeKind::OldSnapshot, &sql("ZF001", STALE)),
+        Verdict::Held
+    );
+}
+
+#[test]
+fn what_must_be_refused_and_is_accepted_breaks_the_invariant_that_it_is_about() {
+    for (probe, reply, invariant) in refused() {
+        let accepted = match reply {
+            Reply::Http { .. } => http(201, None),
+            Reply::Sql { .. } => done("SELECT 1"),
+        };
+        violated(probe, &accepted, invariant);
+    }
+}
+
+#[test]
+fn what_must_be_applied_and_is_refused_breaks_no_spurious_refusal() {
+    for probe in APPLIED {
+        for reply in [
+            sql("ZF001", STALE),
+            sql("ZF004", None),
+            sql("P0001", None),
+            http(412, Some("stale")),
+            http(404, None),
+        ] {
+            violated(probe, &reply, Invariant::NoSpuriousRefusal);
+        }
+    }
+}
+
+#[test]
+fn another_code_or_other_numbers_than_the_faults_own_break_the_reason() {
+    let codes = [
+        "ZF001", "ZF002", "ZF003", "ZF004", "ZF005", "ZF007", "P0001", "23505",
+    ];
+    for (probe, right, _) in refused() {
+        let Reply::Sql {
+            sqlstate: Some(own), ..
+        } = &right
+        else {
+            continue;
+        };
+        if matches!(probe, ProbeKind::HeldToTheEnd | ProbeKind::OldSnapshot) {
+            continue;
+        }
+        for code in codes.into_iter().filter(|code| code != own) {
+            violated(probe, &sql(code, STALE), Invariant::Reason);
+        }
+    }
+    for detail in [
+        None,
+        Some("presented 10, seen 9"),
+        Some("presented 9, seen 10 "),
+        Some("presented 9, seen 11"),
+    ] {
+        violated(ProbeKind::Smaller, &sql("ZF001", detail), Invariant::Reason);
+    }
+    violated(
+        ProbeKind::Collision,
+        &http(409, Some("collision")),
+        Invariant::Reason,
+    );
+    violated(
+        ProbeKind::MissingToken,
+        &http(400, Some("malformed")),
+        Invariant::Reason,
+    );
+    violated(ProbeKind::OutsideRange, &http(404, None), Invariant::Reason);
+}
+
+#[test]
+fn a_probe_that_was_cut_short_shows_nothing() {
+    for (probe, _, _) in refused() {
+        for reply in [sql("57014", None), sql("08006", None), http(500, None)] {
+            assert!(
+                matches!(verdict(probe, &reply), Verdict::Inconclusive(_)),
+                "{probe:?} {reply:?}: {}",
+                verdict(probe, &reply)
+            );
+        }
+    }
+    for probe in APPLIED {
+        assert!(
+            matches!(verdict(probe, &sql("55P03", None)), Verdict::Inconclusive(_)),
+            "{probe:?}"
+        );
+    }
+    // Blocked and then refused, where it had to wait to the end: it did not wait.
+    assert!(matches!(
+        verdict(ProbeKind::HeldToTheEnd, &sql("ZF001", STALE)),
+        Verdict::Inconclusive(_)
+    ));
+}
