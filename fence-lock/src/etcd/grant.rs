@@ -10,7 +10,7 @@ use super::call::revision;
 use super::epoch::InForce;
 use super::layout::{GrantRecord, encode};
 use super::lease::lease_id;
-use crate::error::{AcquireError, StoreError};
+use crate::error::AcquireError;
 use crate::store::{Attempt, Minted};
 
 /// Where an attempt stands after a transaction.
@@ -48,18 +48,12 @@ impl EtcdStore {
     ) -> Result<Turn, AcquireError> {
         let seen = self.inner.seen.load(Ordering::SeqCst);
         attempt.sending();
-        let answer = match self.txn(self.grant_txn(attempt, in_force, place)).await {
-            // A store that went back grants again in a higher epoch alone.
-            // Whether the store granted or not, nothing is minted from such an answer. If an operator has begun a higher
-            // epoch meanwhile, the next attempt goes by it.
-            Err(error @ StoreError::Regressed { .. }) => {
-                self.read_in_force().await?;
-                return Err(error.into());
-            }
-            answer => answer?,
-        };
+        let answer = self
+            .txn_unchecked(self.grant_txn(attempt, in_force, place))
+            .await?;
         attempt.answered();
         if answer.succeeded() {
+            self.check_revision(seen, answer.header())?;
             self.check_seal(&in_force.record, answer.header())?;
             let minted = mint(in_force, revision(answer.header()))?;
             return Ok(Turn::Granted(minted));

@@ -33,7 +33,7 @@ impl EtcdStore {
                 TxnOp::put(keys.released(), encode(&record), Some(with_lease)),
                 TxnOp::delete(keys.held(), None),
             ]);
-        match self.txn(release).await {
+        match self.txn_unchecked(release).await {
             Ok(answer) if answer.succeeded() => Ok(Release::Released),
             // A lease that is gone took the grant with it.
             Ok(_) | Err(StoreError::LeaseGone) => Ok(Release::NotHeld),
@@ -54,7 +54,7 @@ impl EtcdStore {
                 record.clone(),
                 Some(with_lease),
             );
-            match self.txn(Txn::new().and_then([cancel])).await {
+            match self.txn_unchecked(Txn::new().and_then([cancel])).await {
                 // On a lease that is gone nothing lands.
                 Err(StoreError::LeaseGone) => return Ok(()),
                 outcome => outcome?,
@@ -65,6 +65,6 @@ impl EtcdStore {
             .when([Compare::value(keys.held(), CompareOp::Equal, record)])
             .and_then([leave_queue.clone(), TxnOp::delete(keys.held(), None)])
             .or_else([leave_queue]);
-        self.txn(take_back).await.map(|_| ())
+        self.txn_unchecked(take_back).await.map(|_| ())
     }
 }

@@ -3,9 +3,12 @@
 use std::time::Duration;
 
 use fence_core::{Epoch, TierName};
-use fence_lock::{AcquireError, EtcdStore, InitError, SealReason, Session};
+use fence_lock::{AcquireError, EtcdStore, InitError, SealReason, Session, StoreError};
 
-use crate::support::{bare_store, class, endpoint, fresh_prefix, key, raw, session, store, store_at, ttl};
+use crate::proxy::Proxy;
+use crate::support::{
+    bare_store, class, endpoint, fresh_prefix, key, raw, services, session, store, store_at, ttl,
+};
 
 #[tokio::test]
 async fn a_store_that_was_not_initialised_grants_nothing_and_names_the_command() {
@@ -134,4 +137,87 @@ async fn a_grant_after_the_epoch_moved_is_minted_in_the_new_one() {
     raw().await.delete(format!("{prefix}/epoch"), None).await.unwrap();
     let error = session.acquire(&class(), &key("acct-2")).await.unwrap_err();
     assert!(matches!(error, AcquireError::NotInitialised { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_store_that_went_back_mints_nothing_until_its_epoch_is_higher() {
+    let prefix = fresh_prefix();
+    let newer = endpoint().await;
+    let older = services().await;
+    let older = older.etcd("lock").unwrap().endpoint();
+    let mut behind = etcd_client::Client::connect([&older], None).await.unwrap();
+
+    let mut ahead = raw().await;
+    for number in 0..50 {
+        ahead
+            .put(format!("{prefix}-history"), number.to_string(), None)
+            .await
+            .unwrap();
+    }
+    let proxy = Proxy::to(&newer).await;
+    let store = store_at(&proxy.endpoint(), &prefix).await;
+    store.init(Epoch::FIRST, "a test").await.unwrap();
+    let hold = session(&store)
+        .await
+        .acquire(&class(), &key("acct-1"))
+        .await
+        .unwrap();
+    let seen = i64::try_from(hold.token().unwrap().split().unwrap().1.as_u64()).unwrap();
+    let mut record = store_at(&older, &prefix)
+        .await
+        .init(Epoch::FIRST, "put back")
+        .await
+        .unwrap();
+    let revision = behind
+        .get("any", None)
+        .await
+        .unwrap()
+        .header()
+        .unwrap()
+        .revision();
+    assert!(
+        revision < seen,
+        "the older store must be the one with the lower revision"
+    );
+
+    // The same address now leads to a store that answers from an older history.
+    proxy.route_to(&older);
+    proxy.cut();
+    until_it_answers(&store).await;
+    let session = session(&store).await;
+    let error = session.acquire(&class(), &key("acct-1")).await.unwrap_err();
+    assert!(
+        matches!(error, AcquireError::Store(StoreError::Regressed { .. })),
+        "{error:?}"
+    );
+    // What that answer may have granted is taken back.
+    let direct = store_at(&older, &prefix).await;
+    let other = crate::support::session(&direct).await;
+    let free = other
+        .acquire_within(&class(), &key("acct-1"), Duration::from_secs(5))
+        .await
+        .unwrap();
+    let _ = free.release().await.unwrap();
+
+    record.epoch = Epoch::new(2).unwrap();
+    behind
+        .put(
+            format!("{prefix}/epoch"),
+            serde_json::to_vec(&record).unwrap(),
+            None,
+        )
+        .await
+        .unwrap();
+    let hold = session.acquire(&class(), &key("acct-1")).await.unwrap();
+    assert_eq!(hold.token().unwrap().split().unwrap().0, record.epoch);
+}
+
+/// The first requests meet the connection that was cut.
+async fn until_it_answers(store: &EtcdStore) {
+    for _ in 0..100 {
+        if store.epoch().await.is_ok() {
+            return;
+        }
+    }
+    panic!("the store does not answer");
 }

@@ -2,6 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod clock;
+mod deadline;
+mod ending;
 mod epoch;
 mod exclusion;
+mod giving_up;
+mod proxy;
 mod support;

@@ -1,11 +1,16 @@
 //! One etcd for the tests of this binary, a key prefix for each test.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use fence_core::{ClassName, Epoch, Key, TierName, Ttl};
-use fence_lock::{EtcdStore, Session};
+use fence_lock::{
+    AcquireError, Attempt, EtcdStore, Lease, LockStore, Minted, OpenError, Release, Renewals, Session,
+    SessionId, SessionRegistry, StoreError,
+};
+use futures_util::future::BoxFuture;
 use pause_kit::reaper::ReaperCommand;
-use pause_kit::services::{Services, ServicesConfig};
+use pause_kit::services::{Child, ProcessSpec, Services, ServicesConfig, free_port, locate};
 use tokio::sync::OnceCell;
 
 static SHARED: OnceCell<Services> = OnceCell::const_new();
@@ -85,4 +90,109 @@ pub(crate) async fn raw() -> etcd_client::Client {
     etcd_client::Client::connect([endpoint().await], None)
         .await
         .unwrap()
+}
+
+/// An etcd of one test's own, which can be killed and started again on the same data and port.
+pub(crate) struct Etcd {
+    services: Services,
+    client: String,
+    peer: String,
+    process: Option<Child>,
+}
+
+impl Etcd {
+    pub(crate) async fn start() -> Etcd {
+        let url = || format!("http://127.0.0.1:{}", free_port().unwrap());
+        let mut etcd = Etcd {
+            services: services().await,
+            client: url(),
+            peer: url(),
+            process: None,
+        };
+        etcd.start_again().await;
+        etcd
+    }
+
+    pub(crate) fn endpoint(&self) -> String {
+        self.client.clone()
+    }
+
+    pub(crate) async fn kill(&mut self) {
+        self.process.take().unwrap().kill().await.unwrap();
+    }
+
+    pub(crate) async fn start_again(&mut self) {
+        let (client, peer) = (&self.client, &self.peer);
+        let spec = ProcessSpec::new("etcd-own", locate::etcd().unwrap())
+            .args(["--name=own", "--heartbeat-interval=50", "--election-timeout=250"])
+            .args([
+                format!("--data-dir={}", self.services.folder().join("own").display()),
+                format!("--listen-client-urls={client}"),
+                format!("--advertise-client-urls={client}"),
+                format!("--listen-peer-urls={peer}"),
+                format!("--initial-advertise-peer-urls={peer}"),
+                format!("--initial-cluster=own={peer}"),
+            ])
+            .env(
+                "ETCD_UNSUPPORTED_ARCH",
+                if cfg!(target_arch = "aarch64") {
+                    "arm64"
+                } else {
+                    ""
+                },
+            );
+        self.process = Some(self.services.spawn(spec).await.unwrap());
+        for _ in 0..600 {
+            if answers(client).await {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        panic!("etcd does not answer: {}", self.process.as_ref().unwrap().tail());
+    }
+}
+
+async fn answers(endpoint: &str) -> bool {
+    let Ok(mut client) = etcd_client::Client::connect([endpoint], None).await else {
+        return false;
+    };
+    matches!(
+        tokio::time::timeout(Duration::from_secs(1), client.get("any", None)).await,
+        Ok(Ok(_))
+    )
+}
+
+/// A store whose leases are shorter than what was asked for.
+pub(crate) struct ShortLived(pub(crate) EtcdStore);
+
+impl SessionRegistry for ShortLived {
+    fn open(&self, _asked: Ttl) -> BoxFuture<'_, Result<Lease, OpenError>> {
+        self.0.open(ttl())
+    }
+
+    fn renewals(&self, session: &SessionId) -> Box<dyn Renewals> {
+        self.0.renewals(session)
+    }
+
+    fn close<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.0.close(session)
+    }
+}
+
+impl LockStore for ShortLived {
+    fn acquire<'a>(&'a self, attempt: &'a Attempt) -> BoxFuture<'a, Result<Minted, AcquireError>> {
+        self.0.acquire(attempt)
+    }
+
+    fn give_up<'a>(&'a self, attempt: &'a Attempt) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.0.give_up(attempt)
+    }
+
+    fn release<'a>(
+        &'a self,
+        attempt: &'a Attempt,
+        minted: Minted,
+    ) -> BoxFuture<'a, Result<Release, StoreError>> {
+        self.0.release(attempt, minted)
+    }
 }

@@ -1,0 +1,52 @@
+//! A clock that a test moves.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fence_core::BootInstant;
+use fence_lock::{BootClock, Clock};
+use futures_util::future::BoxFuture;
+use tokio::sync::watch;
+
+/// Stands still until it is moved.
+#[derive(Clone)]
+pub(crate) struct ManualClock {
+    reading: Arc<watch::Sender<BootInstant>>,
+}
+
+impl ManualClock {
+    pub(crate) fn new() -> ManualClock {
+        let start = BootInstant::from_nanos(0).after(Duration::from_secs(24 * 3600));
+        ManualClock {
+            reading: Arc::new(watch::Sender::new(start)),
+        }
+    }
+
+    pub(crate) fn forward(&self, by: Duration) {
+        self.reading.send_modify(|reading| *reading = reading.after(by));
+    }
+
+    pub(crate) fn back(&self, by: Duration) {
+        self.reading.send_modify(|reading| {
+            *reading = BootInstant::from_nanos(reading.as_nanos() - u64::try_from(by.as_nanos()).unwrap());
+        });
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> BootInstant {
+        *self.reading.borrow()
+    }
+
+    fn sleep_until(&self, at: BootInstant) -> BoxFuture<'static, ()> {
+        let mut reading = self.reading.subscribe();
+        Box::pin(async move {
+            let _ = reading.wait_for(|reading| *reading >= at).await;
+        })
+    }
+}
+
+/// The real one's reading.
+pub(crate) fn now() -> BootInstant {
+    BootClock.now()
+}
