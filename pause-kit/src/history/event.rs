@@ -1,10 +1,11 @@
-//! The kinds of events, one struct a kind.
-
-use std::collections::BTreeMap;
+//! The kinds of events, and what is done to processes, bytes and requests.
 
 use serde::{Deserialize, Serialize};
 
+use super::committed::Commit;
 use super::observed::{At, Op, Presented, Reply, TokenNumber};
+use super::probe::Probe;
+use super::read::{Final, Read};
 
 macro_rules! events {
     ($( $(#[$doc:meta])* $kind:ident($body:ident), )*) => {
@@ -100,9 +101,9 @@ pub struct Stop {
     pub asked: At,
     /// When they were let go on. `None` when they never were.
     pub resumed: Option<At>,
-    /// The CPU time of all tasks once stopped, in clock ticks.
+    /// The CPU time of all tasks once stopped, in nanoseconds.
     pub cpu_before: u64,
-    /// The CPU time of the same tasks just before they were let go on, in clock ticks.
+    /// The CPU time of the same tasks just before they were let go on, in nanoseconds.
     pub cpu_after: u64,
 }
 
@@ -223,162 +224,4 @@ pub struct DbAnswer {
     pub detail: Option<String>,
     /// The command tag of the guarded statement, such as `UPDATE 1`.
     pub tag: Option<String>,
-}
-
-/// What a read showed of one key.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Read {
-    /// Who read, such as `H2` or `kit`.
-    pub by: String,
-    /// The class.
-    pub class: String,
-    /// The key.
-    pub key: String,
-    /// When its first byte was sent.
-    pub began: At,
-    /// The ids of the writes that it showed.
-    pub ids: Vec<String>,
-    /// Balances that the same snapshot showed, in minor units.
-    pub balances: BTreeMap<String, i64>,
-}
-
-/// One committed change.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Commit {
-    /// Its place in the commit order, strictly increasing.
-    pub order: u64,
-    /// The transaction. Only equality means anything: ids are not in commit order.
-    pub xid: u64,
-    /// What changed.
-    pub change: Change,
-}
-
-/// What a commit changed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "what", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Change {
-    /// The mark's row was written.
-    Admission {
-        /// The class.
-        class: String,
-        /// The key.
-        key: String,
-        /// The mark.
-        token: TokenNumber,
-        /// Whose it is.
-        grant: Option<String>,
-    },
-    /// A guarded write took effect.
-    Write {
-        /// The class.
-        class: String,
-        /// The key.
-        key: String,
-        /// The write's id.
-        id: String,
-        /// The grant that it truly belongs to, as the row tells it.
-        grant: Option<String>,
-        /// The row's token column, under the column guard.
-        token: Option<TokenNumber>,
-        /// The job that it does, such as `order-7`.
-        job: Option<String>,
-        /// What it moved between accounts.
-        moves: Vec<Move>,
-    },
-}
-
-/// One side of a transfer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Move {
-    /// The account.
-    pub account: String,
-    /// What was added to it, in minor units; negative for a debit.
-    pub amount: i64,
-}
-
-/// What is asked of a guard beside the scenario. Each has one right answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ProbeKind {
-    /// An older token on a key where nothing newer was: must be applied.
-    Bystander,
-    /// The same key in another class, where nothing newer was: must be applied.
-    OtherClass,
-    /// The mark's own token and grant once more: must be applied.
-    EqualAgain,
-    /// A first or larger token that sets the stage for a later probe: must be applied.
-    Prepare,
-    /// A larger token after a smaller one, wherever text, 32 bits or doubles order them otherwise: must be applied.
-    Larger,
-    /// A smaller token after a larger one that was rolled back: must be applied.
-    AfterRollback,
-    /// A smaller token after a larger one: must be refused as stale, with both numbers.
-    Smaller,
-    /// The mark's own token with another grant: must be refused as a collision.
-    Collision,
-    /// A token outside every registered range: must be refused as of an unknown epoch.
-    OutsideRange,
-    /// No token: must be refused as missing.
-    MissingToken,
-    /// A token without a grant id, where the class needs one: must be refused as missing.
-    MissingGrant,
-    /// A token that is none, 0 or below: must be refused as below 1.
-    BelowOne,
-    /// Text that is no token: must be refused as malformed.
-    Malformed,
-    /// A class that nobody declared: must be refused as unknown.
-    UnknownClass,
-    /// A larger admission while another connection's admission of the same key is not yet committed: must be blocked.
-    HeldToTheEnd,
-    /// A larger admission in a snapshot from before the predecessor's last commit: must be refused, or fail with 40001.
-    OldSnapshot,
-}
-
-/// A probe and its answer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Probe {
-    /// What was asked.
-    pub probe: ProbeKind,
-    /// The class.
-    pub class: String,
-    /// The key.
-    pub key: String,
-    /// What was presented.
-    pub presented: Presented,
-    /// The mark that a stale refusal must name. `None` where none is expected.
-    pub seen: Option<TokenNumber>,
-    /// The id of the write that was tried. `None` when only admission was.
-    pub id: Option<String>,
-    /// What was answered.
-    pub reply: Reply,
-    /// PostgreSQL's own answer, where the reply came over HTTP and the path showed it.
-    pub sqlstate: Option<String>,
-}
-
-/// The state of a mark as it was read back.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Mark {
-    /// The class.
-    pub class: String,
-    /// The key.
-    pub key: String,
-    /// The mark.
-    pub token: TokenNumber,
-}
-
-/// Everything read back at the end.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Final {
-    /// Every id of every key that the resource holds. Under the column guard, each row's last writer.
-    pub ids: Vec<String>,
-    /// Every account's balance, in minor units.
-    pub balances: BTreeMap<String, i64>,
-    /// Every mark; under the column guard, each row's token.
-    pub marks: Vec<Mark>,
 }

@@ -31,17 +31,23 @@
 //!
 //! It decides nothing and compares no tokens. It does not sign what it writes: whoever can edit the file can lie in it.
 
+mod committed;
 mod event;
 mod file;
 mod observed;
+mod probe;
+mod read;
 mod recorder;
 mod run;
 
+pub use committed::{Change, Commit, Move};
 pub use event::{
-    Answer, Change, Commit, DbAnswer, Event, Final, GrantRecord, Hold, Killed, LeaseEnd, Mark, Move, Probe,
-    ProbeKind, Queued, Read, Request, Stop, Unanswered, Waiting, Work,
+    Answer, DbAnswer, Event, GrantRecord, Hold, Killed, LeaseEnd, Queued, Request, Stop, Unanswered, Waiting,
+    Work,
 };
 pub use file::{History, ReadError};
 pub use observed::{At, Op, Presented, Reply, TokenNumber};
+pub use probe::{Probe, ProbeKind};
+pub use read::{Final, Mark, Read};
 pub use recorder::Recorder;
 pub use run::{Bounds, Clock, Exercise, GuardForm, Half, Outcome, Run};

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::facts::{Facts, Guarded};
+use super::facts::{Facts, Guarded, Seen};
 use super::said::{Fence, Said};
 use super::verdict::{Invariant, Violation};
-use crate::history::{At, GuardForm};
+use crate::history::{At, GuardForm, Read};
 
 /// 2 and 3: what is stale when it begins, or when it takes effect, is not accepted.
 pub(super) fn late(facts: &Facts<'_>) -> Vec<Violation> {
@@ -52,28 +52,28 @@ pub(super) fn late(facts: &Facts<'_>) -> Vec<Violation> {
 /// 4: nothing ever shows a refused id.
 pub(super) fn no_effect(facts: &Facts<'_>) -> Vec<Violation> {
     // An id is refused when everything that bore it was, and nothing with it may have landed.
-    let mut refused: BTreeMap<&str, (bool, usize)> = BTreeMap::new();
-    let mut note = |id, said: Said, line| {
+    let mut refused: BTreeMap<(&str, &str, &str), (bool, usize)> = BTreeMap::new();
+    let mut note = |what, said: Said, line| {
         let nothing_done = !matches!(said, Said::Accepted | Said::Stored | Said::Unknown);
-        let entry = refused.entry(id).or_insert((true, line));
+        let entry = refused.entry(what).or_insert((true, line));
         *entry = (entry.0 && nothing_done, line);
     };
     for op in &facts.ops {
         if let Some(id) = op.id() {
-            note(id, op.said(), op.answer.map_or(op.line, |answer| answer.line));
+            let line = op.answer.map_or(op.line, |answer| answer.line);
+            note((&op.request.class, &op.request.key, id), op.said(), line);
         }
     }
-    for probe in &facts.probes {
-        if let Some(id) = &probe.body.id {
-            note(id, Said::of(&probe.body.reply), probe.line);
+    for Seen { line, body, .. } in &facts.probes {
+        if let Some(id) = &body.id {
+            note((&body.class, &body.key, id), Said::of(&body.reply), *line);
         }
     }
-    let shown = facts.shown();
     let broken = refused.into_iter().filter(|(_, (all, _))| *all);
     broken
-        .filter_map(|(id, (_, line))| {
-            let shown_at = *shown.get(id)?;
-            let why = format!("{id} was refused, and yet it took effect");
+        .filter_map(|((class, key, id), (_, line))| {
+            let shown_at = facts.shown(class, key, id)?;
+            let why = format!("{id} was refused, and yet it took effect on {key}");
             Some(Violation::new(Invariant::NoEffect, why, &[line, shown_at]))
         })
         .collect()
@@ -83,45 +83,64 @@ pub(super) fn no_effect(facts: &Facts<'_>) -> Vec<Violation> {
 pub(super) fn no_spurious_refusal(facts: &Facts<'_>) -> Vec<Violation> {
     let mut found = Vec::new();
     for op in &facts.ops {
-        let (Said::Fenced(fence), Some(answer), Some(token)) = (op.said(), op.answer, op.token) else {
+        let (Some(refusal), Some(token)) = (refused_by_fence(op), op.token) else {
             continue;
         };
         let presents_its_own = op.request.presented.token.as_deref() == Some(token.to_string().as_str());
-        let newer_before_the_end = facts.ops.iter().any(|newer| {
-            newer.same_key(op)
-                && newer.began < answer.at
-                && is_newer(newer, op)
-                && !matches!(newer.said(), Said::Fenced(_) | Said::Failed | Said::Blocked)
-        }) || facts.probes.iter().any(|probe| {
-            let right = facts.right(
-                &probe.body.class,
-                &probe.body.key,
-                probe.body.presented.grant.as_deref(),
-            );
-            probe.body.class == op.request.class
-                && probe.body.key == op.request.key
-                && probe.at < answer.at
-                && right.is_some_and(|right| right.token > token)
-        });
         // The same number granted to another is a collision rightly, and the issuer's fault.
-        let equal_elsewhere = fence == Fence::Collision
+        let equal_elsewhere = refusal.body == Fence::Collision
             && facts.ops.iter().any(|other| {
                 other.same_key(op) && other.token == op.token && other.request.grant != op.request.grant
             });
-        if presents_its_own && !newer_before_the_end && !equal_elsewhere {
-            let (who, name) = (who(facts, op), fence.name());
+        if presents_its_own && !newer_began_before(facts, op, token, refusal.at) && !equal_elsewhere {
+            let (who, name) = (who(facts, op), refusal.body.name());
             let why = format!(
                 "{} of {who} was refused ({name}) before any newer grant was in touch",
                 op.request.op
             );
-            found.push(Violation::new(
-                Invariant::NoSpuriousRefusal,
-                why,
-                &[op.line, answer.line],
-            ));
+            let lines = [op.line, refusal.line];
+            found.push(Violation::new(Invariant::NoSpuriousRefusal, why, &lines));
         }
     }
     found
+}
+
+/// A refusal by the fence with its line and time.
+struct ByFence {
+    line: usize,
+    at: At,
+    body: Fence,
+}
+
+/// How the fence refused an operation: as its holder was told, or, where the resource told it something else, as the
+/// database told the resource.
+fn refused_by_fence(op: &Guarded<'_>) -> Option<ByFence> {
+    if let (Said::Fenced(body), Some(answer)) = (op.said(), op.answer) {
+        let (line, at) = (answer.line, answer.at);
+        return Some(ByFence { line, at, body });
+    }
+    if matches!(op.said(), Said::Accepted | Said::Stored) {
+        return None;
+    }
+    op.db.iter().find_map(|answer| {
+        let body = Fence::of_sqlstate(answer.body.sqlstate.as_deref()?)?;
+        let (line, at) = (answer.line, answer.at);
+        Some(ByFence { line, at, body })
+    })
+}
+
+/// Whether anything with a larger token that may have been admitted began before `end`.
+fn newer_began_before(facts: &Facts<'_>, op: &Guarded<'_>, token: i64, end: At) -> bool {
+    let by_op = facts.ops.iter().any(|newer| {
+        let turned_away = matches!(newer.said(), Said::Fenced(_) | Said::Failed | Said::Blocked);
+        newer.same_key(op) && newer.began < end && is_newer(newer, op) && !turned_away
+    });
+    let by_probe = facts.probes.iter().any(|Seen { at, body, .. }| {
+        let right = facts.right(&body.class, &body.key, body.presented.grant.as_deref());
+        let same_key = body.class == op.request.class && body.key == op.request.key;
+        same_key && *at < end && right.is_some_and(|right| right.token > token)
+    });
+    by_op || by_probe
 }
 
 /// 10: an id has one answer, and no read shows it twice. That it has one effect is for the commit order.
@@ -200,36 +219,28 @@ pub(super) fn bounded_block(facts: &Facts<'_>) -> Vec<Violation> {
 
 /// The earliest moment by which a client knew that the operation's admission is committed, and the line.
 pub(super) fn known_by(facts: &Facts<'_>, op: &Guarded<'_>) -> Option<(At, usize)> {
-    let answered = op
-        .answer
-        .filter(|_| op.said() == Said::Accepted)
-        .map(|answer| (answer.at, answer.line));
-    let shown = facts
-        .reads
-        .iter()
-        .find(|read| shows(&read.body.ids, op))
-        .map(|read| (read.at, read.line));
-    answered
-        .into_iter()
-        .chain(shown.filter(|_| is_accepted(facts, op)))
-        .min()
+    if !is_accepted(facts, op) {
+        return None;
+    }
+    let answered = op.answer.filter(|_| op.said() == Said::Accepted);
+    let answered = answered.map(|answer| (answer.at, answer.line));
+    let shown = first_read(facts, op).map(|read| (read.at, read.line));
+    answered.into_iter().chain(shown).min()
 }
 
 /// A moment before which the operation was certainly not committed, and the line: its beginning, or the beginning of the
 /// last read that did not show it.
 fn not_committed_before(facts: &Facts<'_>, op: &Guarded<'_>) -> (At, usize) {
-    let cumulative = facts.run.guard == GuardForm::Mark && op.id().is_some();
+    let cumulative = facts.run.guard == GuardForm::Mark;
     let absent = facts.reads.iter().filter(|read| {
-        cumulative
-            && read.body.class == op.request.class
-            && read.body.key == op.request.key
-            && !shows(&read.body.ids, op)
+        let of_key = read.body.class == op.request.class && read.body.key == op.request.key;
+        let absent = op
+            .id()
+            .is_some_and(|id| read.body.ids.iter().all(|shown| shown != id));
+        cumulative && of_key && absent
     });
     let last = absent.map(|read| (read.body.began, read.line)).max();
-    last.into_iter()
-        .chain([(op.began, op.line)])
-        .max()
-        .unwrap_or((op.began, op.line))
+    last.into_iter().fold((op.began, op.line), Ord::max)
 }
 
 /// Whether the operation took effect as far as clients can tell: the resource said so, or, where it said nothing, its id
@@ -238,24 +249,20 @@ pub(super) fn is_accepted(facts: &Facts<'_>, op: &Guarded<'_>) -> bool {
     match op.said() {
         Said::Accepted => true,
         Said::Unknown => op.id().is_some_and(|id| {
-            let read_back = facts
-                .finals
-                .iter()
-                .any(|last| last.body.ids.iter().any(|shown| shown == id));
-            let shown = read_back || facts.reads.iter().any(|read| shows(&read.body.ids, op));
+            let read_back = || facts.read_back(&op.request.class, &op.request.key, id);
             let brought_by_another = facts.ops.iter().any(|other| {
-                other.request.op != op.request.op
-                    && other.id() == Some(id)
-                    && matches!(other.said(), Said::Accepted | Said::Unknown)
+                let same = other.same_key(op) && other.id() == Some(id);
+                let may_be = matches!(other.said(), Said::Accepted | Said::Unknown);
+                same && may_be && other.request.op != op.request.op
             });
-            shown && !brought_by_another
+            !brought_by_another && (first_read(facts, op).is_some() || read_back().is_some())
         }),
         _ => false,
     }
 }
 
-fn shows(ids: &[String], op: &Guarded<'_>) -> bool {
-    op.id().is_some_and(|id| ids.iter().any(|shown| shown == id))
+fn first_read<'h>(facts: &Facts<'h>, op: &Guarded<'_>) -> Option<Seen<'h, Read>> {
+    facts.first_read(&op.request.class, &op.request.key, op.id()?)
 }
 
 fn is_newer(newer: &Guarded<'_>, older: &Guarded<'_>) -> bool {

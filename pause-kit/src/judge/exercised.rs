@@ -153,16 +153,14 @@ fn idle_in_transaction(facts: &Facts<'_>, idle_ns: u64) -> Result<(), Violation>
     let holder = &stale.record.holder;
     let stop = stop_of(facts, holder)?;
     let pause = Span::of_stop(stop)?;
-    let passed = facts
-        .ops
-        .iter()
-        .filter(|op| op.request.grant.as_ref() == Some(&stale.record.grant))
-        .any(|op| {
-            let mut answers = op.db.iter();
-            answers.any(|answer| {
-                answer.body.sqlstate.is_none() && answer.at <= pause.from && op.began <= pause.from
-            })
-        });
+    let of_stale = |op: &&Guarded<'_>| op.request.grant.as_ref() == Some(&stale.record.grant);
+    let passed = facts.ops.iter().filter(of_stale).any(|op| {
+        op.db.iter().any(|answer| {
+            let done =
+                Said::of_sql(answer.body.sqlstate.as_deref(), answer.body.tag.as_deref()) == Said::Accepted;
+            done && answer.at <= pause.from && op.began <= pause.from
+        })
+    });
     if !passed {
         return Err(void(
             format!("no guarded statement of {holder} was answered before its stop"),

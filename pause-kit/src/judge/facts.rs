@@ -1,6 +1,6 @@
 //! A history put in order for the checks: who held what, what was asked and answered, what was committed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::said::Said;
 use crate::history::{
@@ -182,22 +182,37 @@ impl<'h> Facts<'h> {
             .find(|right| right.class == class && right.key == key && right.grant == grant)
     }
 
-    /// Every id that was committed, read or read back, with a line that shows it.
-    pub(super) fn shown(&self) -> BTreeMap<&'h str, usize> {
-        let mut shown = BTreeMap::new();
-        for commit in &self.commits {
-            if let Change::Write { id, .. } = &commit.body.change {
-                shown.entry(id.as_str()).or_insert(commit.line);
-            }
-        }
-        let read = self.reads.iter().map(|read| (read.line, &read.body.ids));
-        let read_back = self.finals.iter().map(|last| (last.line, &last.body.ids));
-        for (line, ids) in read.chain(read_back) {
-            for id in ids {
-                shown.entry(id.as_str()).or_insert(line);
-            }
-        }
-        shown
+    /// A line that shows this id of this key: committed, read, or read back at the end.
+    pub(super) fn shown(&self, class: &str, key: &str, id: &str) -> Option<usize> {
+        let committed = self.commits.iter().find(|commit| {
+            matches!(&commit.body.change, Change::Write { class: c, key: k, id: i, .. } if c == class && k == key && i == id)
+        });
+        committed
+            .map(|commit| commit.line)
+            .or_else(|| self.first_read(class, key, id).map(|read| read.line))
+            .or_else(|| self.read_back(class, key, id))
+    }
+
+    /// The first read of this key that shows this id.
+    pub(super) fn first_read(&self, class: &str, key: &str, id: &str) -> Option<Seen<'h, Read>> {
+        let of_key = |read: &&Seen<'h, Read>| read.body.class == class && read.body.key == key;
+        let shows = |read: &&Seen<'h, Read>| read.body.ids.iter().any(|shown| shown == id);
+        self.reads.iter().filter(of_key).find(shows).copied()
+    }
+
+    /// The read-back at the end, when it shows this id. It shows no keys: an id that a probe brought to another key, as
+    /// happens where the grant itself is the id, tells nothing about this one.
+    pub(super) fn read_back(&self, class: &str, key: &str, id: &str) -> Option<usize> {
+        let brought_elsewhere = self.probes.iter().any(|probe| {
+            let elsewhere = probe.body.class != class || probe.body.key != key;
+            elsewhere && probe.body.id.as_deref() == Some(id) && Said::of(&probe.body.reply) == Said::Accepted
+        });
+        let shows = |last: &&Seen<'h, Final>| last.body.ids.iter().any(|shown| shown == id);
+        self.finals
+            .iter()
+            .filter(|_| !brought_elsewhere)
+            .find(shows)
+            .map(|last| last.line)
     }
 
     /// Who an operation's grant is, in words.

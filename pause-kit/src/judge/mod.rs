@@ -19,10 +19,12 @@ mod commits;
 mod corruption;
 mod exercised;
 mod facts;
+mod identity;
 mod linear;
 mod probes;
 mod said;
 mod stale;
+mod state;
 mod verdict;
 
 pub use verdict::{Invariant, Judgement, SeenRefusal, Verdict, Violation};
@@ -76,14 +78,14 @@ fn broken(facts: &Facts<'_>) -> (Vec<Violation>, Vec<String>) {
         clients::no_effect(facts),
         clients::no_spurious_refusal(facts),
         commits::contiguity(facts),
-        commits::identity(facts),
-        commits::grants(facts),
+        identity::identity(facts),
+        identity::grants(facts),
         unordered,
         agreement::one_step(facts),
         clients::one_answer(facts),
         commits::one_effect(facts),
-        commits::durable_mark(facts),
-        commits::ledger(facts),
+        state::durable_mark(facts),
+        state::ledger(facts),
         clients::bounded_block(facts),
         probed,
     ]

@@ -78,7 +78,21 @@ impl Said {
                 problem,
                 stored,
             } => of_http(*status, problem.as_deref(), *stored),
-            Reply::Sql { sqlstate, tag, .. } => of_sql(sqlstate.as_deref(), tag.as_deref()),
+            Reply::Sql { sqlstate, tag, .. } => Said::of_sql(sqlstate.as_deref(), tag.as_deref()),
+        }
+    }
+
+    /// The meaning of a transaction's last word, or of a statement that stands alone.
+    pub(super) fn of_sql(sqlstate: Option<&str>, tag: Option<&str>) -> Said {
+        match (sqlstate, tag) {
+            (Some("55P03"), _) => Said::Blocked,
+            // Class 08 is made up by drivers when the connection goes.
+            (Some(state), _) if state.starts_with("08") => Said::Unknown,
+            (Some(state), _) => Fence::of_sqlstate(state).map_or(Said::Failed, Said::Fenced),
+            // The COMMIT of a failed transaction is answered ROLLBACK, and a write that found no row counts zero.
+            (None, Some("ROLLBACK" | "UPDATE 0" | "DELETE 0" | "INSERT 0 0" | "MERGE 0")) => Said::Failed,
+            (None, Some(_)) => Said::Accepted,
+            (None, None) => Said::Unknown,
         }
     }
 }
@@ -101,18 +115,5 @@ fn of_http(status: u16, problem: Option<&str>, stored: bool) -> Said {
         ("retryable" | "unavailable", 503) => Said::Failed,
         (_, 400..500) => Said::Declined,
         _ => Said::Unknown,
-    }
-}
-
-fn of_sql(sqlstate: Option<&str>, tag: Option<&str>) -> Said {
-    match (sqlstate, tag) {
-        (Some("55P03"), _) => Said::Blocked,
-        // Class 08 is made up by drivers when the connection goes.
-        (Some(state), _) if state.starts_with("08") => Said::Unknown,
-        (Some(state), _) => Fence::of_sqlstate(state).map_or(Said::Failed, Said::Fenced),
-        // The COMMIT of a failed transaction is answered ROLLBACK, and a write that found no row counts zero.
-        (None, Some("ROLLBACK" | "UPDATE 0" | "DELETE 0" | "INSERT 0 0" | "MERGE 0")) => Said::Failed,
-        (None, Some(_)) => Said::Accepted,
-        (None, None) => Said::Unknown,
     }
 }

@@ -1,6 +1,6 @@
 //! Good histories: the five scenarios, guarded and defeated.
 
-use pause_kit::history::{Exercise, Half, Hold, Killed, Op, Queued, Unanswered, Waiting};
+use pause_kit::history::{Event, Exercise, Half, Hold, Killed, Op, Queued, Unanswered, Waiting};
 
 use super::tape::{NEW, OLD, Tape, balances, done, http, ms, sql};
 
@@ -144,13 +144,7 @@ pub(crate) fn idle(half: Half) -> Tape {
             9015,
             sql("ZF001", Some(&detail)),
         );
-        tape.probe(
-            9100,
-            pause_kit::history::ProbeKind::Bystander,
-            "batch-9",
-            super::tape::presented(OLD, "g1"),
-            done("UPDATE 1"),
-        );
+        tape.bystander_batch(9100);
         tape.written(12, "batch-1", "g2", "g2");
     } else {
         tape.run.stale_attempt = None;
@@ -160,15 +154,19 @@ pub(crate) fn idle(half: Half) -> Tape {
         tape.written(11, "batch-1", "g1", "g1")
             .written(12, "batch-1", "g2", "g2");
     }
+    match half {
+        Half::Guarded => tape.written(13, "batch-9", "g1", "g1").last(
+            &["g2", "g1"],
+            Default::default(),
+            &[("batch-1", NEW), ("batch-9", OLD)],
+        ),
+        Half::Defeated => tape.last(&["g2"], Default::default(), &[("batch-1", NEW)]),
+    };
     // Reading the log and reading back come last, as they do in a run.
     for (at, event) in &mut tape.events {
-        if matches!(event, pause_kit::history::Event::Commit(_)) {
+        if matches!(event, Event::Commit(_) | Event::Final(_)) {
             *at = ms(9200 + at.as_nanos() / 1_000_000);
         }
-    }
-    tape.last(&["g2"], Default::default(), &[("batch-1", NEW)]);
-    if let Some((at, _)) = tape.events.last_mut() {
-        *at = ms(11_000);
     }
     tape
 }

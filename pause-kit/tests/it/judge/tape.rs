@@ -301,6 +301,21 @@ impl Tape {
         )
     }
 
+    /// The probe that each guarded half of a column guard carries, rightly answered: the grant is the id there.
+    pub(crate) fn bystander_batch(&mut self, at: u64) -> &mut Tape {
+        let probe = Probe {
+            probe: ProbeKind::Bystander,
+            class: self.run.class.clone(),
+            key: "batch-9".to_owned(),
+            presented: presented(OLD, "g1"),
+            seen: None,
+            id: Some("g1".to_owned()),
+            reply: done("UPDATE 1"),
+            sqlstate: None,
+        };
+        self.push(at, probe)
+    }
+
     /// The four probes that each guarded half of a mark guard carries, rightly answered; the bystander's commit is `xid`'s.
     pub(crate) fn probes(&mut self, at: u64, xid: u64) -> &mut Tape {
         self.probe(

@@ -1,0 +1,65 @@
+//! Questions to the guard whose right answer is known beforehand.
+
+use serde::{Deserialize, Serialize};
+
+use super::observed::{Presented, Reply, TokenNumber};
+
+/// What is asked of a guard beside the scenario. Each has one right answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProbeKind {
+    /// An older token on a key where nothing newer was: must be applied.
+    Bystander,
+    /// The same key in another class, where nothing newer was: must be applied.
+    OtherClass,
+    /// The mark's own token and grant once more: must be applied.
+    EqualAgain,
+    /// A first or larger token that sets the stage for a later probe: must be applied.
+    Prepare,
+    /// A larger token after a smaller one, wherever text, 32 bits or doubles order them otherwise: must be applied.
+    Larger,
+    /// A smaller token after a larger one that was rolled back: must be applied.
+    AfterRollback,
+    /// A smaller token after a larger one: must be refused as stale, with both numbers.
+    Smaller,
+    /// The mark's own token with another grant: must be refused as a collision.
+    Collision,
+    /// A token outside every registered range: must be refused as of an unknown epoch.
+    OutsideRange,
+    /// No token: must be refused as missing.
+    MissingToken,
+    /// A token without a grant id, where the class needs one: must be refused as missing.
+    MissingGrant,
+    /// A token that is none, 0 or below: must be refused as below 1.
+    BelowOne,
+    /// Text that is no token: must be refused as malformed.
+    Malformed,
+    /// A class that nobody declared: must be refused as unknown.
+    UnknownClass,
+    /// A larger admission while another connection's admission of the same key is not yet committed: must be blocked.
+    HeldToTheEnd,
+    /// A larger admission in a snapshot from before the predecessor's last commit: must be refused, or fail with 40001.
+    OldSnapshot,
+}
+
+/// A probe and its answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Probe {
+    /// What was asked.
+    pub probe: ProbeKind,
+    /// The class.
+    pub class: String,
+    /// The key.
+    pub key: String,
+    /// What was presented.
+    pub presented: Presented,
+    /// The mark that a stale refusal must name. `None` where none is expected.
+    pub seen: Option<TokenNumber>,
+    /// The id of the write that was tried. `None` when only admission was.
+    pub id: Option<String>,
+    /// What was answered.
+    pub reply: Reply,
+    /// PostgreSQL's own answer, where the reply came over HTTP and the path showed it.
+    pub sqlstate: Option<String>,
+}
