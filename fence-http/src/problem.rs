@@ -204,6 +204,13 @@ impl Problem {
         )
     }
 
+    /// The same problem in other words, such as with what an operator of this resource would run. Never put a mark into
+    /// them.
+    pub fn with_detail(mut self, detail: impl Into<String>) -> Problem {
+        self.detail = detail.into();
+        self
+    }
+
     /// The kind.
     pub fn kind(&self) -> ProblemKind {
         self.kind

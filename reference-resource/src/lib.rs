@@ -1,1 +1,32 @@
 //! paydb: a small, honest payments service guarded by fencing tokens, and its workers.
+//!
+//! It shows both guards at work. `paydb` is the service: transfers go through HTTP, and each is admitted by the mark guard
+//! in the transaction that writes it. `paydb-worker account` is one of its clients under a lock; `paydb-worker settlement`
+//! writes straight to the database under the column guard. Both find the lock in etcd.
+//!
+//! ```text
+//! paydb --listen 127.0.0.1:8080 --database-url postgres://…
+//! psql … -c "SELECT fence.register_epoch('entity', 1)"
+//! curl -X POST :8080/accounts -d '{"id":"acct-1","balance":1000}'
+//! curl -X POST :8080/accounts/acct-1/transfers -d '{"to":"acct-2","amount":100,"reference":"order-7"}' \
+//!      -H 'Fencing-Token: "281474976710690";grant="b2f1"' -H 'Idempotency-Key: b2f1:1'      # 201
+//! curl -X POST :8080/accounts/acct-1/transfers -d '{"to":"acct-2","amount":100,"reference":"order-7"}' \
+//!      -H 'Fencing-Token: "281474976710689";grant="a0c9"' -H 'Idempotency-Key: a0c9:1'      # 412, and nothing written
+//! ```
+//!
+//! # What this crate does not do
+//!
+//! It is a reference, not a bank. It authenticates nobody. References are free text and not unique, and an idempotency key is
+//! chosen per grant, so that neither can stand in for the fence. It has no switch that turns a guard off: `defeat/` holds the
+//! SQL with which a proof replaces `fence.admit` in a private database.
+
+pub mod paydb;
+pub mod worker;
+
+/// An error and its causes on one line.
+pub fn with_causes(error: &dyn std::error::Error) -> String {
+    match error.source() {
+        Some(cause) => format!("{error}: {}", with_causes(cause)),
+        None => error.to_string(),
+    }
+}

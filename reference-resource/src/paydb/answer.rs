@@ -1,0 +1,193 @@
+//! Answers, and the problems among them.
+
+use axum::body::Body;
+use axum::response::{IntoResponse, Response};
+use fence_core::{Receipt, Refusal};
+use fence_http::ProblemKind;
+use fence_pg::{GuardError, Refused};
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, StatusCode};
+use serde::Serialize;
+
+use crate::with_causes;
+
+/// Why a request was not done.
+#[derive(Debug)]
+pub(super) enum Problem {
+    /// The guard's reason.
+    Guard(Box<fence_http::Problem>),
+    /// paydb's own.
+    Own(Own),
+}
+
+/// A problem of paydb's own: RFC 9457, as the guard's are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Own {
+    #[serde(rename = "type")]
+    uri: &'static str,
+    title: &'static str,
+    #[serde(serialize_with = "as_number")]
+    pub(super) status: StatusCode,
+    detail: String,
+}
+
+impl Own {
+    pub(super) fn unknown_account(id: &str, status: StatusCode) -> Own {
+        Own::new("urn:paydb:problem:unknown-account", "unknown account", status, format!("there is no account {id:?}"))
+    }
+
+    pub(super) fn account_exists(id: &str) -> Own {
+        let detail = format!("there is an account {id:?} already");
+        Own::new("urn:paydb:problem:account-exists", "account exists", StatusCode::CONFLICT, detail)
+    }
+
+    pub(super) fn too_little_money() -> Own {
+        let title = "too little money";
+        let detail = "the account holds less than the amount";
+        Own::new("urn:paydb:problem:too-little-money", title, StatusCode::UNPROCESSABLE_ENTITY, detail)
+    }
+
+    pub(super) fn too_much_money() -> Own {
+        let title = "too much money";
+        let detail = "the receiving account cannot hold the amount";
+        Own::new("urn:paydb:problem:too-much-money", title, StatusCode::UNPROCESSABLE_ENTITY, detail)
+    }
+
+    pub(super) fn invalid(detail: impl Into<String>) -> Own {
+        let title = "the request makes no sense";
+        Own::new("urn:paydb:problem:invalid", title, StatusCode::UNPROCESSABLE_ENTITY, detail)
+    }
+
+    pub(super) fn malformed(detail: impl Into<String>) -> Own {
+        let title = "the request cannot be read";
+        Own::new("urn:paydb:problem:malformed", title, StatusCode::BAD_REQUEST, detail)
+    }
+
+    pub(super) fn too_large(limit: usize) -> Own {
+        let title = "the request is too large";
+        let detail = format!("a body is at most {limit} bytes");
+        Own::new("urn:paydb:problem:too-large", title, StatusCode::PAYLOAD_TOO_LARGE, detail)
+    }
+
+    pub(super) fn idempotency_key(detail: impl Into<String>) -> Own {
+        let title = "one Idempotency-Key required";
+        Own::new("urn:paydb:problem:idempotency-key", title, StatusCode::BAD_REQUEST, detail)
+    }
+
+    pub(super) fn idempotency_key_reused() -> Own {
+        let title = "the Idempotency-Key belongs to another request";
+        let detail = "this key was completed with another body; a new request needs a new key";
+        Own::new("urn:paydb:problem:idempotency-key-reused", title, StatusCode::UNPROCESSABLE_ENTITY, detail)
+    }
+
+    fn broken() -> Own {
+        let title = "paydb is broken";
+        let detail = "nothing was written; its log says more";
+        Own::new("urn:paydb:problem:broken", title, StatusCode::INTERNAL_SERVER_ERROR, detail)
+    }
+
+    /// The body of the answer.
+    pub(super) fn text(&self) -> String {
+        serde_json::to_string(self).expect("texts and numbers always serialize")
+    }
+
+    fn new(uri: &'static str, title: &'static str, status: StatusCode, detail: impl Into<String>) -> Own {
+        Own {
+            uri,
+            title,
+            status,
+            detail: detail.into(),
+        }
+    }
+}
+
+impl From<Own> for Problem {
+    fn from(own: Own) -> Problem {
+        Problem::Own(own)
+    }
+}
+
+impl From<fence_http::Problem> for Problem {
+    fn from(problem: fence_http::Problem) -> Problem {
+        Problem::Guard(Box::new(problem))
+    }
+}
+
+impl From<sqlx::Error> for Problem {
+    fn from(error: sqlx::Error) -> Problem {
+        fence_pg::sqlx::sort(error).into()
+    }
+}
+
+impl From<GuardError> for Problem {
+    fn from(error: GuardError) -> Problem {
+        let problem = match &error {
+            GuardError::Refused(Refused::Claim(refusal)) => refused(refusal),
+            GuardError::Refused(Refused::BelowOne) => fence_http::Problem::from(&Refusal::Malformed),
+            GuardError::Refused(Refused::WrongKey(_) | Refused::UnknownClass(_)) | GuardError::Misuse(_) => {
+                fence_http::Problem::new(ProblemKind::Misconfigured, with_causes(&error))
+            }
+            GuardError::Blocked { .. } => fence_http::Problem::blocked(),
+            GuardError::Retryable { sqlstate, .. } => fence_http::Problem::retryable(sqlstate),
+            GuardError::Unavailable { .. } => fence_http::Problem::unavailable(),
+            GuardError::Unknown { .. } => fence_http::Problem::unknown_outcome(),
+            GuardError::NotFound | GuardError::Database { .. } => {
+                eprintln!("paydb: {}", with_causes(&error));
+                return Own::broken().into();
+            }
+        };
+        if problem.kind().status().is_server_error() {
+            eprintln!("paydb: {}", with_causes(&error));
+        }
+        problem.into()
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        match self {
+            Problem::Guard(problem) => problem.into_response::<Body>(),
+            Problem::Own(own) => stored(own.status, own.text()),
+        }
+    }
+}
+
+/// An answer whose body is text that was, or will be, stored: JSON, a problem from 400 on.
+pub(super) fn stored(status: StatusCode, text: String) -> Response {
+    let content_type = if status.is_success() {
+        "application/json"
+    } else {
+        "application/problem+json"
+    };
+    let mut response = (status, text).into_response();
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}
+
+/// Puts the guard's receipt beside an answer, where the layer looks for it.
+pub(super) fn with_receipt(receipt: Receipt, response: impl IntoResponse) -> Response {
+    let mut response = response.into_response();
+    response.extensions_mut().insert(receipt);
+    response
+}
+
+/// A refusal in the guard's words, and for an unknown epoch what its operator would run.
+fn refused(refusal: &Refusal) -> fence_http::Problem {
+    let problem = fence_http::Problem::from(refusal);
+    match refusal {
+        Refusal::UnknownEpoch { presented } => {
+            let command = match presented.split() {
+                Some((epoch, _)) => format!("SELECT fence.register_epoch('entity', {epoch})"),
+                None => return problem,
+            };
+            let detail = format!("{}: {command}", problem.detail());
+            problem.with_detail(detail)
+        }
+        _ => problem,
+    }
+}
+
+fn as_number<S: serde::Serializer>(status: &StatusCode, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u16(status.as_u16())
+}

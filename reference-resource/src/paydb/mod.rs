@@ -1,0 +1,31 @@
+//! The payments service.
+//!
+//! | route | what it does |
+//! |---|---|
+//! | `POST /accounts {"id","balance"}` | makes an account |
+//! | `GET /accounts/{id}` | `{"id","balance"}` |
+//! | `POST /accounts/{id}/transfers {"to","amount","reference"}` | moves money; needs `Fencing-Token` and `Idempotency-Key` |
+//! | `GET /accounts/{id}/transfers` | what the account has sent, in order |
+//! | `POST /accounts/{id}/fence` | commits the raised mark and answers 204; needs `Fencing-Token` |
+//! | `GET /healthz` | 204 while the database answers |
+//!
+//! Amounts are integers in minor units. The class of the tokens is `paydb.account`, its key the account in the path.
+//!
+//! A completed idempotency key gets its stored answer, also from a holder that has been fenced since; anything else is
+//! fenced first. Only then is the request judged by its own merits, and a request refused for those (an unknown account, too
+//! little money) commits its admission all the same. A request never waits for its body inside a transaction, so what is
+//! decided is decided at the end, when all of it is there.
+
+mod accounts;
+mod answer;
+mod deadline;
+mod ledger;
+mod options;
+mod order;
+mod router;
+mod run;
+mod schema;
+mod transfers;
+
+pub use options::Options;
+pub use run::{EXIT_CODES, RunError, run};

@@ -1,0 +1,41 @@
+use std::net::SocketAddr;
+use std::str::FromStr;
+
+use clap::Parser;
+use sqlx::postgres::PgConnectOptions;
+
+use super::run::EXIT_CODES;
+
+/// A small payments service whose transfers are refused under a stale fencing token.
+#[derive(Debug, Parser)]
+#[command(name = "paydb", version, after_help = EXIT_CODES)]
+pub struct Options {
+    /// Where to listen; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS", env = "LISTEN", default_value = "127.0.0.1:8080")]
+    pub listen: SocketAddr,
+    /// The database, such as postgres://user:password@127.0.0.1/paydb
+    #[arg(long, value_name = "URL", env = "DATABASE_URL", hide_env_values = true)]
+    pub database_url: DatabaseUrl,
+}
+
+/// A PostgreSQL database's address, checked for its form.
+#[derive(Clone, Debug)]
+pub struct DatabaseUrl(PgConnectOptions);
+
+impl DatabaseUrl {
+    /// What sqlx connects with.
+    pub(super) fn connect_options(&self) -> PgConnectOptions {
+        self.0.clone()
+    }
+}
+
+impl FromStr for DatabaseUrl {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<DatabaseUrl, String> {
+        if !text.starts_with("postgres://") && !text.starts_with("postgresql://") {
+            return Err("write postgres://USER:PASSWORD@HOST:PORT/DATABASE".to_owned());
+        }
+        text.parse().map(DatabaseUrl).map_err(|error: sqlx::Error| error.to_string())
+    }
+}

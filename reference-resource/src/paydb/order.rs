@@ -1,0 +1,82 @@
+//! What a transfer asks for, read from a request.
+
+use axum::body::Body;
+use fence_core::Key;
+use http::HeaderMap;
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::answer::Own;
+use super::router::MAX_BODY;
+
+/// A transfer that is asked for. Amounts are in minor units, and not judged yet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Order {
+    pub(super) to: String,
+    pub(super) amount: i64,
+    pub(super) reference: String,
+}
+
+impl Order {
+    /// Reads a body to its end and then as an order.
+    pub(super) async fn read(body: Body) -> Result<Order, Own> {
+        let order: Order = read_json(body).await?;
+        if order.to.contains('\0') || order.reference.contains('\0') {
+            return Err(Own::malformed("the body: texts hold no NUL character"));
+        }
+        Ok(order)
+    }
+
+    /// What is wrong with it whatever the accounts hold.
+    pub(super) fn check(&self, from: &Key) -> Result<(), Own> {
+        if self.amount <= 0 {
+            return Err(Own::invalid(format!("an amount is at least 1, got {}", self.amount)));
+        }
+        if self.to == from.as_str() {
+            return Err(Own::invalid("an account sends nothing to itself"));
+        }
+        Ok(())
+    }
+}
+
+/// Reads a body to its end, [`MAX_BODY`] at most, and then as JSON.
+pub(super) async fn read_json<T: DeserializeOwned>(body: Body) -> Result<T, Own> {
+    let bytes = Limited::new(body, MAX_BODY)
+        .collect()
+        .await
+        .map_err(|error| {
+            if error.is::<LengthLimitError>() {
+                Own::too_large(MAX_BODY)
+            } else {
+                Own::malformed("the body did not arrive whole")
+            }
+        })?
+        .to_bytes();
+    serde_json::from_slice(&bytes).map_err(|error| Own::malformed(format!("the body: {error}")))
+}
+
+/// The key under which a request may come again: 1 to 255 visible ASCII characters, once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct IdempotencyKey(String);
+
+impl IdempotencyKey {
+    pub(super) fn read(headers: &HeaderMap) -> Result<IdempotencyKey, Own> {
+        let mut values = headers.get_all("idempotency-key").iter();
+        let (Some(value), None) = (values.next(), values.next()) else {
+            let count = headers.get_all("idempotency-key").iter().count();
+            return Err(Own::idempotency_key(format!("send the header Idempotency-Key once, got {count}")));
+        };
+        let bytes = value.as_bytes();
+        if !(1..=255).contains(&bytes.len()) || !bytes.iter().all(u8::is_ascii_graphic) {
+            return Err(Own::idempotency_key("an Idempotency-Key is 1 to 255 visible ASCII characters"));
+        }
+        let text = value.to_str().expect("visible ASCII is text");
+        Ok(IdempotencyKey(text.to_owned()))
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+}

@@ -1,0 +1,37 @@
+use axum::Router;
+use axum::routing::{get, post};
+use fence_core::ClassName;
+use fence_http::{FenceLayer, Guard};
+use http::{Method, StatusCode};
+use sqlx::PgPool;
+use tower::Layer;
+
+use super::answer::Problem;
+use super::deadline::in_time;
+use super::{accounts, transfers};
+
+/// The largest body of a request, in bytes.
+pub(super) const MAX_BODY: usize = 64 << 10;
+
+/// The finished service: the router, and the guard around all of it.
+pub(super) fn service(pool: PgPool) -> Guard<Router> {
+    let router = Router::new()
+        .route("/healthz", get(healthz))
+        .route("/accounts", post(accounts::create))
+        .route("/accounts/{id}", get(accounts::show))
+        .route("/accounts/{id}/transfers", post(transfers::create).get(transfers::list))
+        .route("/accounts/{id}/fence", post(transfers::fence))
+        .with_state(pool);
+    let class = ClassName::new("paydb.account").expect("a class name");
+    let layer = FenceLayer::new()
+        .guard(class.clone(), "/accounts/{id}/transfers")
+        .and_then(|layer| layer.guard(class, "/accounts/{id}/fence"))
+        .and_then(|layer| layer.exempt(Method::POST, "/accounts"))
+        .expect("patterns that do not overlap");
+    layer.strict().layer(router)
+}
+
+async fn healthz(state: axum::extract::State<PgPool>) -> Result<StatusCode, Problem> {
+    in_time(async { Ok(sqlx::query("SELECT 1").execute(&*state).await?) }).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

@@ -1,0 +1,73 @@
+use clap::{Args, Parser, Subcommand};
+use fence_core::{Key, Ttl};
+use reqwest::Url;
+use tokio_postgres::Config;
+
+use super::exit::EXIT_CODES;
+
+/// Does one of paydb's jobs under a lock.
+#[derive(Debug, Parser)]
+#[command(name = "paydb-worker", version, after_help = EXIT_CODES)]
+pub struct WorkerOptions {
+    #[command(subcommand)]
+    pub(super) job: Job,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Job {
+    /// Transfers money once for a reference, through paydb
+    Account(AccountJob),
+    /// Settles a batch, straight in paydb's database
+    Settlement(SettlementJob),
+}
+
+/// Where the lock is.
+#[derive(Debug, Args)]
+pub struct LockOptions {
+    /// The lock store's endpoints, such as http://127.0.0.1:2379, joined by commas
+    #[arg(long, value_name = "URL", value_delimiter = ',', required = true)]
+    pub etcd: Vec<String>,
+    /// The prefix of the lock store's keys
+    #[arg(long, default_value = "fence")]
+    pub prefix: String,
+    /// How long the lock outlives its last renewal, such as 2s
+    #[arg(long, default_value = "10s")]
+    pub ttl: Ttl,
+}
+
+/// *Refund order-7 once*: reads the account's transfers, and makes one if none has the reference.
+#[derive(Debug, Args)]
+pub struct AccountJob {
+    /// The lock, of class paydb.account in tier entity.
+    #[command(flatten)]
+    pub lock: LockOptions,
+    /// paydb's address, such as http://127.0.0.1:8080
+    #[arg(long, value_name = "URL")]
+    pub resource: Url,
+    /// The account that pays
+    #[arg(long, value_name = "ID")]
+    pub account: Key,
+    /// The account that is paid
+    #[arg(long, value_name = "ID")]
+    pub to: String,
+    /// How much, in minor units
+    #[arg(long)]
+    pub amount: i64,
+    /// What for, such as order-7
+    #[arg(long)]
+    pub reference: String,
+}
+
+/// Claims a batch and settles it.
+#[derive(Debug, Args)]
+pub struct SettlementJob {
+    /// The lock, of class paydb.settlement in tier coord.
+    #[command(flatten)]
+    pub lock: LockOptions,
+    /// paydb's database, such as postgres://user:password@127.0.0.1/paydb
+    #[arg(long, value_name = "URL", env = "DATABASE_URL", hide_env_values = true)]
+    pub database_url: Config,
+    /// The batch
+    #[arg(long, value_name = "ID")]
+    pub batch: Key,
+}

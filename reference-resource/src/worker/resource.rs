@@ -1,0 +1,136 @@
+//! paydb, as a worker speaks to it.
+
+use std::time::Duration;
+
+use fence_core::{Claim, Key};
+use fence_http::{FENCING_TOKEN, header_value};
+use http::StatusCode;
+use reqwest::{Client, RequestBuilder, Url};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::exit::WorkerError;
+use crate::with_causes;
+
+/// Every request goes out on a connection of its own and waits a minute for its answer. It is never cut short when the hold
+/// ends: that would be a write that may or may not be on its way. Nothing is sent a second time.
+pub(super) struct Resource<'a> {
+    base: &'a Url,
+    account: &'a Key,
+}
+
+/// A transfer, as far as a worker needs it.
+#[derive(Debug, Deserialize)]
+pub(super) struct Transfer {
+    pub(super) reference: String,
+}
+
+/// An answer below 400, or the resource's reason.
+pub(super) struct Answer {
+    pub(super) status: StatusCode,
+    pub(super) body: String,
+}
+
+impl<'a> Resource<'a> {
+    pub(super) fn new(base: &'a Url, account: &'a Key) -> Resource<'a> {
+        Resource { base, account }
+    }
+
+    /// Raises the mark of the account to this claim.
+    pub(super) async fn fence(&self, claim: &Claim) -> Result<Answer, WorkerError> {
+        let request = client()?
+            .post(self.url("fence")?)
+            .header(FENCING_TOKEN, header_value(claim));
+        answer("raise the mark", request).await
+    }
+
+    /// The account's transfers.
+    pub(super) async fn transfers(&self) -> Result<Vec<Transfer>, WorkerError> {
+        let step = "read the transfers";
+        let answer = answer(step, client()?.get(self.url("transfers")?)).await?;
+        serde_json::from_str(&answer.body).map_err(|error| WorkerError::Refused {
+            step,
+            answer: error.to_string(),
+        })
+    }
+
+    /// Makes a transfer.
+    pub(super) async fn transfer(
+        &self,
+        claim: &Claim,
+        idempotency_key: &str,
+        to: &str,
+        amount: i64,
+        reference: &str,
+    ) -> Result<Answer, WorkerError> {
+        let request = client()?
+            .post(self.url("transfers")?)
+            .header(FENCING_TOKEN, header_value(claim))
+            .header("Idempotency-Key", idempotency_key)
+            .json(&json!({ "to": to, "amount": amount, "reference": reference }));
+        answer("make the transfer", request).await
+    }
+
+    fn url(&self, what: &str) -> Result<Url, WorkerError> {
+        let mut url = self.base.clone();
+        match url.path_segments_mut() {
+            Ok(mut path) => {
+                path.pop_if_empty()
+                    .extend(["accounts", self.account.as_str(), what]);
+            }
+            Err(()) => {
+                return Err(WorkerError::Refused {
+                    step: "address the resource",
+                    answer: format!("{} has no path", self.base),
+                });
+            }
+        }
+        Ok(url)
+    }
+}
+
+/// A client of its own for each request, so that no connection is used twice.
+fn client() -> Result<Client, WorkerError> {
+    Client::builder()
+        .no_proxy()
+        .redirect(reqwest::redirect::Policy::none())
+        .retry(reqwest::retry::never())
+        .pool_max_idle_per_host(0)
+        .timeout(Duration::from_secs(60))
+        .build()
+        .map_err(|error| WorkerError::unreachable("the resource", error))
+}
+
+async fn answer(step: &'static str, request: RequestBuilder) -> Result<Answer, WorkerError> {
+    let unsettled = |error: reqwest::Error| WorkerError::Unsettled {
+        step,
+        why: with_causes(&error),
+    };
+    let response = match request.send().await {
+        Ok(response) => response,
+        Err(error) if error.is_connect() => return Err(WorkerError::unreachable("the resource", error)),
+        Err(error) => return Err(unsettled(error)),
+    };
+    let status = response.status();
+    println!("{step}: answered {}", status.as_u16());
+    let body = response.text().await.map_err(unsettled)?;
+    if status.is_success() {
+        return Ok(Answer { status, body });
+    }
+    Err(match status.as_u16() {
+        // Guard problems, and a replay of the guard's own words is never among them.
+        409 | 412 | 428 if is_fence_problem(&body) => WorkerError::Fenced { step, answer: body },
+        500.. => WorkerError::Unsettled { step, why: body },
+        _ => WorkerError::Refused { step, answer: body },
+    })
+}
+
+fn is_fence_problem(body: &str) -> bool {
+    #[derive(Deserialize)]
+    struct Problem {
+        #[serde(rename = "type")]
+        uri: String,
+    }
+    serde_json::from_str(body).is_ok_and(|problem: Problem| problem.uri.starts_with("urn:fence:problem:"))
+}
+
