@@ -1,9 +1,9 @@
 //! Accounts.
 
+use axum::Json;
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
-use axum::Json;
 use fence_core::Key;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -43,7 +43,10 @@ pub(super) async fn create(State(pool): State<PgPool>, body: Body) -> Result<Res
 }
 
 /// `GET /accounts/{id}`
-pub(super) async fn show(State(pool): State<PgPool>, Path(id): Path<String>) -> Result<Json<Account>, Problem> {
+pub(super) async fn show(
+    State(pool): State<PgPool>,
+    Path(id): Path<String>,
+) -> Result<Json<Account>, Problem> {
     let balance: Option<i64> = in_time(async {
         let select = sqlx::query_scalar("SELECT balance FROM account WHERE id = $1").bind(&id);
         Ok(select.fetch_optional(&pool).await?)

@@ -33,57 +33,107 @@ pub(super) struct Own {
 
 impl Own {
     pub(super) fn unknown_account(id: &str, status: StatusCode) -> Own {
-        Own::new("urn:paydb:problem:unknown-account", "unknown account", status, format!("there is no account {id:?}"))
+        Own::new(
+            "urn:paydb:problem:unknown-account",
+            "unknown account",
+            status,
+            format!("there is no account {id:?}"),
+        )
     }
 
     pub(super) fn account_exists(id: &str) -> Own {
         let detail = format!("there is an account {id:?} already");
-        Own::new("urn:paydb:problem:account-exists", "account exists", StatusCode::CONFLICT, detail)
+        Own::new(
+            "urn:paydb:problem:account-exists",
+            "account exists",
+            StatusCode::CONFLICT,
+            detail,
+        )
     }
 
     pub(super) fn too_little_money() -> Own {
         let title = "too little money";
         let detail = "the account holds less than the amount";
-        Own::new("urn:paydb:problem:too-little-money", title, StatusCode::UNPROCESSABLE_ENTITY, detail)
+        Own::new(
+            "urn:paydb:problem:too-little-money",
+            title,
+            StatusCode::UNPROCESSABLE_ENTITY,
+            detail,
+        )
     }
 
     pub(super) fn too_much_money() -> Own {
         let title = "too much money";
         let detail = "the receiving account cannot hold the amount";
-        Own::new("urn:paydb:problem:too-much-money", title, StatusCode::UNPROCESSABLE_ENTITY, detail)
+        Own::new(
+            "urn:paydb:problem:too-much-money",
+            title,
+            StatusCode::UNPROCESSABLE_ENTITY,
+            detail,
+        )
     }
 
     pub(super) fn invalid(detail: impl Into<String>) -> Own {
         let title = "the request makes no sense";
-        Own::new("urn:paydb:problem:invalid", title, StatusCode::UNPROCESSABLE_ENTITY, detail)
+        Own::new(
+            "urn:paydb:problem:invalid",
+            title,
+            StatusCode::UNPROCESSABLE_ENTITY,
+            detail,
+        )
     }
 
     pub(super) fn malformed(detail: impl Into<String>) -> Own {
         let title = "the request cannot be read";
-        Own::new("urn:paydb:problem:malformed", title, StatusCode::BAD_REQUEST, detail)
+        Own::new(
+            "urn:paydb:problem:malformed",
+            title,
+            StatusCode::BAD_REQUEST,
+            detail,
+        )
     }
 
     pub(super) fn too_large(limit: usize) -> Own {
         let title = "the request is too large";
         let detail = format!("a body is at most {limit} bytes");
-        Own::new("urn:paydb:problem:too-large", title, StatusCode::PAYLOAD_TOO_LARGE, detail)
+        Own::new(
+            "urn:paydb:problem:too-large",
+            title,
+            StatusCode::PAYLOAD_TOO_LARGE,
+            detail,
+        )
     }
 
     pub(super) fn idempotency_key(detail: impl Into<String>) -> Own {
         let title = "one Idempotency-Key required";
-        Own::new("urn:paydb:problem:idempotency-key", title, StatusCode::BAD_REQUEST, detail)
+        Own::new(
+            "urn:paydb:problem:idempotency-key",
+            title,
+            StatusCode::BAD_REQUEST,
+            detail,
+        )
     }
 
     pub(super) fn idempotency_key_reused() -> Own {
         let title = "the Idempotency-Key belongs to another request";
         let detail = "this key was completed with another body; a new request needs a new key";
-        Own::new("urn:paydb:problem:idempotency-key-reused", title, StatusCode::UNPROCESSABLE_ENTITY, detail)
+        Own::new(
+            "urn:paydb:problem:idempotency-key-reused",
+            title,
+            StatusCode::UNPROCESSABLE_ENTITY,
+            detail,
+        )
     }
 
     fn broken() -> Own {
         let title = "paydb is broken";
         let detail = "nothing was written; its log says more";
-        Own::new("urn:paydb:problem:broken", title, StatusCode::INTERNAL_SERVER_ERROR, detail)
+        Own::new(
+            "urn:paydb:problem:broken",
+            title,
+            StatusCode::INTERNAL_SERVER_ERROR,
+            detail,
+        )
     }
 
     /// The body of the answer.

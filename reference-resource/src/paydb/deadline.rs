@@ -15,7 +15,9 @@ pub(super) async fn in_time<T>(work: impl Future<Output = Result<T, Problem>>) -
 }
 
 /// A COMMIT, or a statement that commits by itself: cut off, it may have happened.
-pub(super) async fn commit_in_time<T>(commit: impl Future<Output = Result<T, Problem>>) -> Result<T, Problem> {
+pub(super) async fn commit_in_time<T>(
+    commit: impl Future<Output = Result<T, Problem>>,
+) -> Result<T, Problem> {
     let outcome = tokio::time::timeout(DEADLINE, commit).await;
     outcome.unwrap_or_else(|_| Err(fence_http::Problem::unknown_outcome().into()))
 }

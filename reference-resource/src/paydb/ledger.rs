@@ -78,19 +78,26 @@ pub(super) async fn transfer(
     order: &Order,
     key: &IdempotencyKey,
 ) -> sqlx::Result<Result<Transfer, Own>> {
-    let balances: Vec<(String, i64)> = sqlx::query_as(
-        "SELECT id, balance FROM account WHERE id IN ($1, $2) ORDER BY id FOR NO KEY UPDATE",
-    )
-    .bind(from.as_str())
-    .bind(&order.to)
-    .fetch_all(&mut *connection)
-    .await?;
-    let balance = |id: &str| balances.iter().find(|(known, _)| known == id).map(|(_, balance)| *balance);
+    let balances: Vec<(String, i64)> =
+        sqlx::query_as("SELECT id, balance FROM account WHERE id IN ($1, $2) ORDER BY id FOR NO KEY UPDATE")
+            .bind(from.as_str())
+            .bind(&order.to)
+            .fetch_all(&mut *connection)
+            .await?;
+    let balance = |id: &str| {
+        balances
+            .iter()
+            .find(|(known, _)| known == id)
+            .map(|(_, balance)| *balance)
+    };
     let Some(sender) = balance(from.as_str()) else {
         return Ok(Err(Own::unknown_account(from.as_str(), StatusCode::NOT_FOUND)));
     };
     let Some(receiver) = balance(&order.to) else {
-        return Ok(Err(Own::unknown_account(&order.to, StatusCode::UNPROCESSABLE_ENTITY)));
+        return Ok(Err(Own::unknown_account(
+            &order.to,
+            StatusCode::UNPROCESSABLE_ENTITY,
+        )));
     };
     if sender < order.amount {
         return Ok(Err(Own::too_little_money()));

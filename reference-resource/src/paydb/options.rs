@@ -11,7 +11,12 @@ use super::run::EXIT_CODES;
 #[command(name = "paydb", version, after_help = EXIT_CODES)]
 pub struct Options {
     /// Where to listen; port 0 takes a free one
-    #[arg(long, value_name = "ADDRESS", env = "LISTEN", default_value = "127.0.0.1:8080")]
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        env = "LISTEN",
+        default_value = "127.0.0.1:8080"
+    )]
     pub listen: SocketAddr,
     /// The database, such as postgres://user:password@127.0.0.1/paydb
     #[arg(long, value_name = "URL", env = "DATABASE_URL", hide_env_values = true)]
@@ -36,6 +41,8 @@ impl FromStr for DatabaseUrl {
         if !text.starts_with("postgres://") && !text.starts_with("postgresql://") {
             return Err("write postgres://USER:PASSWORD@HOST:PORT/DATABASE".to_owned());
         }
-        text.parse().map(DatabaseUrl).map_err(|error: sqlx::Error| error.to_string())
+        text.parse()
+            .map(DatabaseUrl)
+            .map_err(|error: sqlx::Error| error.to_string())
     }
 }

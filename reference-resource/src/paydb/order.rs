@@ -32,7 +32,10 @@ impl Order {
     /// What is wrong with it whatever the accounts hold.
     pub(super) fn check(&self, from: &Key) -> Result<(), Own> {
         if self.amount <= 0 {
-            return Err(Own::invalid(format!("an amount is at least 1, got {}", self.amount)));
+            return Err(Own::invalid(format!(
+                "an amount is at least 1, got {}",
+                self.amount
+            )));
         }
         if self.to == from.as_str() {
             return Err(Own::invalid("an account sends nothing to itself"));
@@ -66,11 +69,15 @@ impl IdempotencyKey {
         let mut values = headers.get_all("idempotency-key").iter();
         let (Some(value), None) = (values.next(), values.next()) else {
             let count = headers.get_all("idempotency-key").iter().count();
-            return Err(Own::idempotency_key(format!("send the header Idempotency-Key once, got {count}")));
+            return Err(Own::idempotency_key(format!(
+                "send the header Idempotency-Key once, got {count}"
+            )));
         };
         let bytes = value.as_bytes();
         if !(1..=255).contains(&bytes.len()) || !bytes.iter().all(u8::is_ascii_graphic) {
-            return Err(Own::idempotency_key("an Idempotency-Key is 1 to 255 visible ASCII characters"));
+            return Err(Own::idempotency_key(
+                "an Idempotency-Key is 1 to 255 visible ASCII characters",
+            ));
         }
         let text = value.to_str().expect("visible ASCII is text");
         Ok(IdempotencyKey(text.to_owned()))

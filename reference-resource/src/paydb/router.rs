@@ -19,7 +19,10 @@ pub(super) fn service(pool: PgPool) -> Guard<Router> {
         .route("/healthz", get(healthz))
         .route("/accounts", post(accounts::create))
         .route("/accounts/{id}", get(accounts::show))
-        .route("/accounts/{id}/transfers", post(transfers::create).get(transfers::list))
+        .route(
+            "/accounts/{id}/transfers",
+            post(transfers::create).get(transfers::list),
+        )
         .route("/accounts/{id}/fence", post(transfers::fence))
         .with_state(pool);
     let class = ClassName::new("paydb.account").expect("a class name");

@@ -10,7 +10,10 @@ const FILES: [(&str, &str); 3] = [
         "0002_completed_requests.sql",
         include_str!("../../sql/0002_completed_requests.sql"),
     ),
-    ("0003_settlement.sql", include_str!("../../sql/0003_settlement.sql")),
+    (
+        "0003_settlement.sql",
+        include_str!("../../sql/0003_settlement.sql"),
+    ),
 ];
 
 /// Why the schema cannot be used.

@@ -47,7 +47,9 @@ pub(super) async fn list(
     Path(account): Path<String>,
 ) -> Result<Json<Vec<Transfer>>, Problem> {
     let transfers = in_time(async {
-        let mut snapshot = pool.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
+        let mut snapshot = pool
+            .begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            .await?;
         let transfers = ledger::transfers_of(&mut *snapshot, &account).await?;
         let known: bool = sqlx::query_scalar("SELECT EXISTS (SELECT FROM account WHERE id = $1)")
             .bind(&account)
@@ -109,7 +111,11 @@ async fn decide(
         if completed.order != order {
             return Ok(refuse(guarded, Own::idempotency_key_reused()));
         }
-        return Ok(Decided::Ready(guarded, Effect::Replayed, Answer::Stored(completed)));
+        return Ok(Decided::Ready(
+            guarded,
+            Effect::Replayed,
+            Answer::Stored(completed),
+        ));
     }
     if let Err(own) = order.check(account) {
         return Ok(refuse(guarded, own));
@@ -122,7 +128,11 @@ async fn decide(
         }
         Err(own) => (Effect::NoWrite(own.text()), own.status, own.text()),
     };
-    let completed = Completed { order, status, answer };
+    let completed = Completed {
+        order,
+        status,
+        answer,
+    };
     ledger::complete(guarded.connection(), account, &key, &completed).await?;
     Ok(Decided::Ready(guarded, effect, Answer::Stored(completed)))
 }

@@ -19,7 +19,10 @@ async fn work(job: &AccountJob, lock: &Lock) -> Result<(), WorkerError> {
     // Fence, then read: until this is committed, an older holder's write is rightly accepted, and the read would miss it.
     resource.fence(&lock.claim().await?).await?;
     let transfers = resource.transfers().await?;
-    if transfers.iter().any(|transfer| transfer.reference == job.reference) {
+    if transfers
+        .iter()
+        .any(|transfer| transfer.reference == job.reference)
+    {
         println!("{}: done before", job.reference);
         return Ok(());
     }
@@ -30,6 +33,11 @@ async fn work(job: &AccountJob, lock: &Lock) -> Result<(), WorkerError> {
     let answer = resource
         .transfer(&claim, &idempotency_key, &job.to, job.amount, &job.reference)
         .await?;
-    println!("{}: done: {} {}", job.reference, answer.status.as_u16(), answer.body);
+    println!(
+        "{}: done: {} {}",
+        job.reference,
+        answer.status.as_u16(),
+        answer.body
+    );
     Ok(())
 }

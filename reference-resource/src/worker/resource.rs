@@ -133,4 +133,3 @@ fn is_fence_problem(body: &str) -> bool {
     }
     serde_json::from_str(body).is_ok_and(|problem: Problem| problem.uri.starts_with("urn:fence:problem:"))
 }
-

@@ -1,0 +1,213 @@
+//! The worker that pays once, over HTTP.
+
+use fence_core::{ClassName, Epoch, GrantId, Key, TierName};
+use fence_lock::{EtcdStore, Revoked};
+use pause_kit::gates::Gates;
+use pause_kit::reaper::Ended;
+use pause_kit::services::{Child, ProcessSpec};
+
+use super::bench::{Bench, Paydb, SOON, WORKER};
+
+#[tokio::test]
+async fn a_worker_pays_once_and_the_next_finds_it_done() {
+    let (bench, paydb) = Bench::ready().await;
+    let lock = Lock::new(&bench).await;
+    let first = lock.worker(&bench, &paydb, None).await;
+    assert_eq!(first.exited().await.unwrap(), Ended::Code(0), "{}", first.tail());
+    let granted = first.wait_line("granted token ", SOON).await.unwrap();
+    let (token, grant) = granted.split_once(" grant ").unwrap();
+    let key = bench.ask("SELECT idempotency_key FROM transfer").await;
+    assert_eq!(key, format!("{grant}:1"));
+    assert_eq!(bench.mark("acct-1").await, token);
+
+    let second = lock.worker(&bench, &paydb, None).await;
+    assert_eq!(
+        second.exited().await.unwrap(),
+        Ended::Code(0),
+        "{}",
+        second.tail()
+    );
+    second.wait_line("order-7: done before", SOON).await.unwrap();
+    assert_eq!(bench.transfers().await, 1);
+}
+
+#[tokio::test]
+async fn a_worker_held_before_it_sends_is_refused_after_a_takeover() {
+    let (bench, paydb) = Bench::ready().await;
+    let lock = Lock::new(&bench).await;
+    let gates = Gates::open(lock.socket(&bench), ["before-send"]).unwrap();
+    let first = lock.worker(&bench, &paydb, Some(&gates)).await;
+    let gate = gates.arrived("before-send").await.unwrap();
+    lock.revoke("paydb.account", "acct-1", &first).await;
+    let second = lock.worker(&bench, &paydb, None).await;
+    assert_eq!(
+        second.exited().await.unwrap(),
+        Ended::Code(0),
+        "{}",
+        second.tail()
+    );
+    gate.open().await.unwrap();
+    assert_eq!(first.exited().await.unwrap(), Ended::Code(5), "{}", first.tail());
+    first
+        .wait_line("make the transfer: answered 412", SOON)
+        .await
+        .unwrap();
+    assert!(first.tail().contains("fenced"), "{}", first.tail());
+    assert_eq!(bench.transfers().await, 1);
+}
+
+#[tokio::test]
+async fn a_worker_that_loses_its_hold_before_it_sends_sends_nothing() {
+    let (bench, paydb) = Bench::ready().await;
+    let lock = Lock::new(&bench).await;
+    let mut other = bench.client().await;
+    let locked = other.transaction().await.unwrap();
+    // Its read waits.
+    locked
+        .batch_execute("LOCK TABLE transfer IN ACCESS EXCLUSIVE MODE")
+        .await
+        .unwrap();
+    let worker = lock.worker(&bench, &paydb, None).await;
+    worker
+        .wait_line("raise the mark: answered 204", SOON)
+        .await
+        .unwrap();
+    lock.revoke("paydb.account", "acct-1", &worker).await;
+    // A keepalive every third of the TTL finds the lease gone; the read is bounded only after that.
+    tokio::time::sleep(std::time::Duration::from_millis(1500)).await;
+    locked.rollback().await.unwrap();
+    assert_eq!(
+        worker.exited().await.unwrap(),
+        Ended::Code(6),
+        "{}",
+        worker.tail()
+    );
+    assert!(
+        worker
+            .tail()
+            .contains("the hold was lost before anything was sent"),
+        "{}",
+        worker.tail()
+    );
+    assert_eq!(bench.transfers().await, 0);
+}
+
+#[tokio::test]
+async fn a_worker_says_what_it_cannot_reach_and_what_it_cannot_read() {
+    let (bench, paydb) = Bench::ready().await;
+    let lock = Lock::new(&bench).await;
+    let nobody = format!("http://127.0.0.1:{}", pause_kit::services::free_port().unwrap());
+    let resource = paydb.url("");
+    let etcd = bench.services.etcd().endpoint();
+    for (etcd, resource, ttl, code) in [
+        (&nobody, &resource, "2s", 4),
+        (&etcd, &nobody, "2s", 4),
+        (&etcd, &resource, "1s", 2),
+        (&etcd, &"nowhere".to_owned(), "2s", 2),
+    ] {
+        let args = [
+            "account",
+            "--etcd",
+            etcd,
+            "--prefix",
+            &lock.prefix,
+            "--ttl",
+            ttl,
+            "--resource",
+            resource,
+            "--account",
+            "acct-1",
+            "--to",
+            "acct-2",
+            "--amount",
+            "10",
+            "--reference",
+            "order-7",
+        ];
+        let spec = ProcessSpec::new("worker", WORKER).args(args);
+        let worker = bench.services.services().spawn(spec).await.unwrap();
+        assert_eq!(
+            worker.exited().await.unwrap(),
+            Ended::Code(code),
+            "{args:?}: {}",
+            worker.tail()
+        );
+    }
+    assert_eq!(bench.transfers().await, 0);
+}
+
+/// A lock store of a test's own: both tiers under one prefix each.
+pub(crate) struct Lock {
+    pub(crate) prefix: String,
+    stores: [(String, EtcdStore); 2],
+}
+
+impl Lock {
+    pub(crate) async fn new(bench: &Bench) -> Lock {
+        let prefix = bench.services.fresh_prefix().trim_matches('/').to_owned();
+        let store = async |tier: &str| {
+            let endpoint = bench.services.etcd().endpoint();
+            let prefix = format!("{prefix}/{tier}");
+            let store = EtcdStore::connect(&[endpoint], &prefix, TierName::new(tier).unwrap())
+                .await
+                .unwrap();
+            store.init(Epoch::FIRST, "a test").await.unwrap();
+            (prefix, store)
+        };
+        let stores = [store("entity").await, store("coord").await];
+        Lock {
+            prefix: stores[0].0.clone(),
+            stores,
+        }
+    }
+
+    pub(crate) fn coord(&self) -> &str {
+        &self.stores[1].0
+    }
+
+    pub(crate) fn socket(&self, bench: &Bench) -> std::path::PathBuf {
+        let name = format!("gates-{}", self.prefix.replace('/', "-"));
+        bench.services.services().folder().join(name)
+    }
+
+    /// Ends the lease under the grant that a worker has reported.
+    pub(crate) async fn revoke(&self, class: &str, key: &str, worker: &Child) {
+        let granted = worker.wait_line("granted token ", SOON).await.unwrap();
+        let grant = GrantId::new(granted.split_once(" grant ").unwrap().1).unwrap();
+        let (class, key) = (ClassName::new(class).unwrap(), Key::text(key).unwrap());
+        for (_, store) in &self.stores {
+            if store.revoke_grant(&class, &key, &grant).await.unwrap() == Revoked::Revoked {
+                return;
+            }
+        }
+        panic!("grant {grant} did not hold the lock");
+    }
+
+    async fn worker(&self, bench: &Bench, paydb: &Paydb, gates: Option<&Gates>) -> Child {
+        let etcd = bench.services.etcd().endpoint();
+        let resource = paydb.url("/");
+        let mut spec = ProcessSpec::new("worker", WORKER).args([
+            "account",
+            "--etcd",
+            &etcd,
+            "--prefix",
+            &self.prefix,
+            "--ttl",
+            "2s",
+            "--resource",
+            &resource,
+            "--account",
+            "acct-1",
+            "--to",
+            "acct-2",
+            "--amount",
+            "10",
+            "--reference",
+            "order-7",
+        ]);
+        if let Some(gates) = gates {
+            spec = spec.env(pause_kit::gates::VARIABLE, gates.socket().to_str().unwrap());
+        }
+        bench.services.services().spawn(spec).await.unwrap()
+    }
+}

@@ -1,0 +1,16 @@
+//! paydb and its workers as processes, on a real PostgreSQL and a real etcd.
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on has failed, and says where"
+)]
+
+mod account_worker;
+mod bench;
+mod defeat;
+mod disconnect;
+mod fencing;
+mod idempotency;
+mod load;
+mod requests;
+mod settlement_worker;
+mod start;

@@ -1,0 +1,103 @@
+//! Starting and stopping.
+
+use pause_kit::reaper::Ended;
+
+use super::bench::{Bench, SOON, order, transfer};
+
+#[tokio::test]
+async fn replicas_that_start_at_once_on_an_empty_database_all_serve() {
+    let bench = Bench::new().await;
+    let (first, second, third) = tokio::join!(bench.paydb(), bench.paydb(), bench.paydb());
+    bench.sql("SELECT fence.register_epoch('entity', 1)").await;
+    for (number, paydb) in [(1, &first), (2, &second), (3, &third)] {
+        assert_eq!(paydb.fence(number).await.status(), 204);
+    }
+    assert_eq!(bench.ask("SELECT count(*) FROM paydb_migration").await, "3");
+    let tiers = "SELECT string_agg(name || ' ' || tier, ', ' ORDER BY name) FROM fence.class";
+    assert_eq!(
+        bench.ask(tiers).await,
+        "paydb.account entity, paydb.settlement coord"
+    );
+}
+
+#[tokio::test]
+async fn wrong_usage_is_status_2_and_says_what_is_right() {
+    let bench = Bench::new().await;
+    for (args, words) in [
+        (&[][..], "--database-url"),
+        (
+            &["--database-url", "mysql://x/y"],
+            "write postgres://USER:PASSWORD@HOST:PORT/DATABASE",
+        ),
+        (
+            &["--database-url", "postgres://x/y", "--listen", "nowhere"],
+            "nowhere",
+        ),
+    ] {
+        let child = bench.spawn_paydb(args).await;
+        assert_eq!(child.exited().await.unwrap(), Ended::Code(2), "{args:?}");
+        assert!(child.tail().contains(words), "{}", child.tail());
+    }
+}
+
+#[tokio::test]
+async fn a_database_that_cannot_be_reached_is_status_4() {
+    let bench = Bench::new().await;
+    let nobody = pause_kit::services::free_port().unwrap();
+    let url = format!("postgres://x:y@127.0.0.1:{nobody}/z");
+    let child = bench
+        .spawn_paydb(&["--listen", "127.0.0.1:0", "--database-url", &url])
+        .await;
+    assert_eq!(child.exited().await.unwrap(), Ended::Code(4));
+    assert!(
+        child.tail().contains("the database cannot be reached: "),
+        "{}",
+        child.tail()
+    );
+}
+
+#[tokio::test]
+async fn a_taken_port_is_status_1() {
+    let bench = Bench::new().await;
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let args = ["--listen", &address, "--database-url", bench.database.as_str()];
+    let child = bench.spawn_paydb(&args).await;
+    assert_eq!(child.exited().await.unwrap(), Ended::Code(1));
+    assert!(
+        child.tail().contains(&format!("cannot listen on {address}")),
+        "{}",
+        child.tail()
+    );
+}
+
+#[tokio::test]
+async fn a_stop_lets_the_requests_in_flight_finish() {
+    let (bench, paydb) = Bench::ready().await;
+    let mut other = bench.client().await;
+    let locked = other.transaction().await.unwrap();
+    locked
+        .batch_execute("SELECT FROM account WHERE id = 'acct-2' FOR UPDATE")
+        .await
+        .unwrap();
+    let address = paydb.address.clone();
+    let in_flight = tokio::spawn(async move { transfer(&address, 5, "g5:1", order()).await });
+    let client = bench.client().await;
+    let waiting = "SELECT count(*) FROM pg_stat_activity
+        WHERE datname = current_database() AND wait_event_type = 'Lock' AND application_name = 'paydb'";
+    let began = std::time::Instant::now();
+    while client.query_one(waiting, &[]).await.unwrap().get::<_, i64>(0) == 0 {
+        assert!(began.elapsed() < SOON, "the transfer never waited");
+        tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+    }
+    paydb.child.terminate().await.unwrap();
+    // No new connection is taken once it stops.
+    while tokio::net::TcpStream::connect(&paydb.address).await.is_ok() {
+        assert!(began.elapsed() < SOON, "it still listens");
+        tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+    }
+    locked.rollback().await.unwrap();
+    assert_eq!(in_flight.await.unwrap().status(), 201);
+    assert_eq!(paydb.child.exited().await.unwrap(), Ended::Code(0));
+    assert_eq!(bench.transfers().await, 1);
+}
