@@ -7,7 +7,7 @@ mod model;
 mod publish;
 
 pub use model::{
-    ClassEvidence, DefeatedHalf, Evidence, GuardDigest, GuardedHalf, HistoryFile, RefusalSeen, SCHEMA,
-    ScenarioEvidence, StopEvidence, Verdict,
+    ClassEvidence, DefeatedHalf, Evidence, GuardDigest, GuardedHalf, HistoryFile, InvariantBroken,
+    RefusalSeen, SCHEMA, ScenarioEvidence, StopEvidence, Verdict,
 };
-pub use publish::{Publication, PublishError};
+pub use publish::{Place, Publication, PublishError};

@@ -23,7 +23,7 @@ pub struct Evidence {
     pub schedule: String,
     /// When the run began: RFC 3339, UTC, by the wall clock. Nothing is judged by it.
     pub started: String,
-    /// Versions of `fence`, `postgres`, `kernel` and of etcd, one entry for each tier's store.
+    /// Versions of `fence`, `postgres`, `etcd` and `kernel`.
     pub versions: BTreeMap<String, String>,
     /// What guard was proven.
     pub guard: GuardDigest,
@@ -100,9 +100,9 @@ pub struct ScenarioEvidence {
 pub struct GuardedHalf {
     /// What became of the stale attempt: `REF`, `LEG`, `BLK`, `UNK`, `CLO` or `CON`; nothing when it cannot be told.
     pub outcome: Option<String>,
-    /// The invariant that broke, by number and name, when one did.
+    /// The invariants that broke; left out when none did.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub violated: Option<String>,
+    pub violated: Option<Vec<InvariantBroken>>,
     /// Its history.
     #[serde(flatten)]
     pub history: HistoryFile,
@@ -113,14 +113,27 @@ pub struct GuardedHalf {
 /// The half whose guard admits everything.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DefeatedHalf {
-    /// The invariant that broke, by number and name; nothing when the half stayed clean.
-    pub violated: Option<String>,
+    /// The invariants that broke; nothing when the half stayed clean.
+    pub violated: Option<Vec<InvariantBroken>>,
     /// The corruption in plain words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub corruption: Option<String>,
     /// Its history.
     #[serde(flatten)]
     pub history: HistoryFile,
+}
+
+/// An invariant that was broken.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InvariantBroken {
+    /// Its number, 1 to 16. Nothing for the agreement of the judge's two checks.
+    pub invariant: Option<u8>,
+    /// Its name.
+    pub name: String,
+    /// What happened, in plain words.
+    pub why: String,
+    /// The lines of the history that show it; the header is line 1.
+    pub lines: Vec<usize>,
 }
 
 /// A history beside `evidence.json`.
@@ -150,18 +163,20 @@ pub struct RefusalSeen {
 pub struct StopEvidence {
     /// `on` or `defeated`.
     pub half: String,
+    /// Who was stopped, such as `H1` or `R`.
+    pub target: String,
     /// The process at the root of what was stopped.
     pub pid: u32,
     /// How many tasks were seen stopped, in the whole tree.
     pub tasks: usize,
     /// Milliseconds from the signal until every task was seen stopped.
     pub confirmed_ms: f64,
-    /// CPU time of the tree when it was confirmed, in clock ticks.
+    /// CPU time of the tree when it was confirmed, in nanoseconds.
     pub cpu_before: u64,
-    /// CPU time of the tree just before it was resumed; equal to `cpu_before` when nothing ran.
-    pub cpu_after: Option<u64>,
+    /// CPU time of the same tasks just before they were resumed; equal to `cpu_before` when nothing ran.
+    pub cpu_after: u64,
     /// Milliseconds from the confirmed stop until the store ended the holder's lease.
     pub lease_ended_ms: Option<f64>,
     /// Milliseconds from the confirmed stop until it was resumed.
-    pub resumed_ms: Option<f64>,
+    pub resumed_ms: f64,
 }

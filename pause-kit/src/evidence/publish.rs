@@ -3,11 +3,72 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::fs::{Access, CWD, RenameFlags, access, renameat_with};
 
 use super::Evidence;
 
 const MAIN: &str = "evidence.json";
+
+/// Where a folder of evidence stands, or will stand.
+#[derive(Clone, Debug)]
+pub struct Place {
+    folder: PathBuf,
+}
+
+impl Place {
+    /// Looks whether `folder` can be replaced: its parent exists, and it is absent, empty, or holds an `evidence.json`.
+    /// Nothing is written.
+    ///
+    /// # Errors
+    ///
+    /// [`PublishError`] when something else stands there, or its parent cannot be written to.
+    pub fn check(folder: &Path) -> Result<Place, PublishError> {
+        let at = |source| PublishError::Io {
+            path: folder.to_owned(),
+            source,
+        };
+        let folder = std::path::absolute(folder).map_err(at)?;
+        let not_ours = || PublishError::NotEvidence { path: folder.clone() };
+        match std::fs::read_dir(&folder) {
+            Ok(mut entries) => {
+                let ours = entries.next().is_none() || folder.join(MAIN).is_file();
+                if !ours || std::fs::symlink_metadata(&folder).map_err(at)?.is_symlink() {
+                    return Err(not_ours());
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Err(not_ours()),
+            Err(error) => return Err(at(error)),
+        }
+        let parent = folder.parent().filter(|_| folder.file_name().is_some());
+        let parent = parent.ok_or_else(not_ours)?;
+        access(parent, Access::WRITE_OK | Access::EXEC_OK).map_err(|error| at(error.into()))?;
+        Ok(Place { folder })
+    }
+
+    /// Begins a new folder beside the place.
+    ///
+    /// # Errors
+    ///
+    /// [`PublishError`] as for [`check`](Place::check): the place may have changed since.
+    pub fn prepare(&self) -> Result<Publication, PublishError> {
+        let Place { folder } = Place::check(&self.folder)?;
+        let parent = folder.parent().expect("a place that was checked has a parent");
+        let name = folder.file_name().expect("a place that was checked has a name");
+        let staging = tempfile::Builder::new()
+            .prefix(&format!("{}.", name.to_string_lossy()))
+            .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755))
+            .tempdir_in(parent)
+            .map_err(|source| PublishError::Io {
+                path: parent.to_owned(),
+                source,
+            })?;
+        Ok(Publication {
+            place: folder,
+            staging,
+        })
+    }
+}
 
 /// A new folder of evidence, written beside the place where it will stand, and put there in one step.
 ///
@@ -19,44 +80,6 @@ pub struct Publication {
 }
 
 impl Publication {
-    /// Prepares to replace `place`, whose parent must exist. A folder that stands there is only ever replaced when it is
-    /// empty or holds an `evidence.json`.
-    ///
-    /// # Errors
-    ///
-    /// [`PublishError`] when something else stands there, or nothing can be written beside it.
-    pub fn prepare(place: &Path) -> Result<Publication, PublishError> {
-        let at = |source| PublishError::Io {
-            path: place.to_owned(),
-            source,
-        };
-        let place = std::path::absolute(place).map_err(at)?;
-        let not_ours = || PublishError::NotEvidence { path: place.clone() };
-        match std::fs::read_dir(&place) {
-            Ok(mut entries) => {
-                let ours = entries.next().is_none() || place.join(MAIN).is_file();
-                if !ours || std::fs::symlink_metadata(&place).map_err(at)?.is_symlink() {
-                    return Err(not_ours());
-                }
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Err(not_ours()),
-            Err(error) => return Err(at(error)),
-        }
-        let (Some(parent), Some(name)) = (place.parent(), place.file_name()) else {
-            return Err(not_ours());
-        };
-        let staging = tempfile::Builder::new()
-            .prefix(&format!("{}.", name.to_string_lossy()))
-            .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755))
-            .tempdir_in(parent)
-            .map_err(|source| PublishError::Io {
-                path: parent.to_owned(),
-                source,
-            })?;
-        Ok(Publication { place, staging })
-    }
-
     /// Writes one file of the new folder.
     ///
     /// # Errors
@@ -151,7 +174,7 @@ mod tests {
     }
 
     fn publish(place: &Path, seed: u64) {
-        let publication = Publication::prepare(place).unwrap();
+        let publication = Place::check(place).unwrap().prepare().unwrap();
         publication.write(&format!("{seed}.jsonl"), b"{}\n").unwrap();
         publication.commit(&evidence(seed)).unwrap();
     }
@@ -180,7 +203,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let place = folder.path().join("evidence");
         publish(&place, 1);
-        let publication = Publication::prepare(&place).unwrap();
+        let publication = Place::check(&place).unwrap().prepare().unwrap();
         publication.write("2.jsonl", b"{}\n").unwrap();
         drop(publication);
         assert_eq!(names(&place), ["1.jsonl", "evidence.json"]);
@@ -217,10 +240,10 @@ mod tests {
     fn a_folder_of_something_else_is_left_alone() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("thesis.txt"), "years of work").unwrap();
-        let error = Publication::prepare(folder.path()).unwrap_err();
+        let error = Place::check(folder.path()).unwrap_err();
         assert!(matches!(error, PublishError::NotEvidence { .. }), "{error}");
         let file = folder.path().join("thesis.txt");
-        let error = Publication::prepare(&file).unwrap_err();
+        let error = Place::check(&file).unwrap_err();
         assert!(matches!(error, PublishError::NotEvidence { .. }), "{error}");
         assert_eq!(names(folder.path()), ["thesis.txt"]);
     }

@@ -52,6 +52,11 @@ impl ScenarioId {
         }
     }
 
+    /// Whether the kit ends the first holder's lease by revoke, so that its real TTL need not pass.
+    pub fn revokes(self) -> bool {
+        self != ScenarioId::S01
+    }
+
     /// Whether the holder writes through the resource's front door; otherwise it writes to the database itself.
     pub fn needs_front(self) -> bool {
         self != ScenarioId::S26

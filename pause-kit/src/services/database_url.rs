@@ -35,6 +35,12 @@ impl DatabaseUrl {
         }
     }
 
+    /// The same database as the same role, reached through another port of 127.0.0.1, such as a path's.
+    #[must_use]
+    pub fn through(&self, port: u16) -> Self {
+        Self::new(port, &self.database, &self.login)
+    }
+
     /// The URL as every PostgreSQL client takes it.
     #[must_use]
     pub fn as_str(&self) -> &str {

@@ -157,6 +157,12 @@ impl Services {
         self.etcd.iter().find(|etcd| etcd.name() == name)
     }
 
+    /// Every etcd.
+    #[must_use]
+    pub fn etcds(&self) -> &[Etcd] {
+        &self.etcd
+    }
+
     /// The run's temporary folder: it is removed at the end. Others may enter it, but not list it.
     #[must_use]
     pub fn folder(&self) -> &Path {

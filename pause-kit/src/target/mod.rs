@@ -8,5 +8,7 @@ mod model;
 mod template;
 
 pub use front::{Front, RequestForm};
-pub use model::{ClassProof, Guard, Holder, LedgerWrites, Read, Replacement, Resource, Step, Target};
+pub use model::{
+    ClassProof, Guard, Holder, LedgerWrites, MoveColumns, Read, Replacement, Resource, Step, Target,
+};
 pub use template::{MissingValue, ParseTemplateError, Template, Values};

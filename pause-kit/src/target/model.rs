@@ -71,8 +71,16 @@ pub struct ClassProof {
     pub holder: Holder,
     /// The resource's front door, where holders write through the resource. Without it they write to the database.
     pub front: Option<Front>,
+    /// What a write does to its job, as a past participle such as `refunded`; for plain words only.
+    pub deed: String,
+    /// How long the guard lets an operation wait for an older holder's open transaction, in milliseconds.
+    pub deadline_ms: u64,
+    /// After how long the server ends a transaction whose client is idle, in milliseconds.
+    pub idle_ms: u64,
     /// How the kit reads which writes there are.
     pub read: Read,
+    /// SQL that shows every account and its balance, where there are balances.
+    pub balances: Option<Template>,
     /// How a write shows in the database's commit order.
     pub writes: LedgerWrites,
     /// What the path replaces in defeated halves, where the guard's bounds are defeated and not its comparison.
@@ -116,6 +124,20 @@ pub struct LedgerWrites {
     pub token: Option<String>,
     /// The column that tells what the write was for; two writes with one job are the same work done twice.
     pub job: Option<String>,
+    /// The columns that tell what it moved, where it moves money.
+    pub moves: Option<MoveColumns>,
+}
+
+/// The columns of a transfer.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MoveColumns {
+    /// The account that is debited.
+    pub from: String,
+    /// The account that is credited.
+    pub to: String,
+    /// How much, in minor units.
+    pub amount: String,
 }
 
 /// Bytes of equal length that the path puts in place of others.

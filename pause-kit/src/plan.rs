@@ -1,0 +1,55 @@
+//! What a run is asked to do.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use fence_core::{ClassName, TierName, Ttl};
+
+use crate::schedule::Schedule;
+use crate::target::{ClassProof, Guard, Target};
+
+/// Everything that a run needs to know beforehand.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The `fence` executable: `{fence}` in commands, and its folder is `{bin}`.
+    pub fence: PathBuf,
+    /// When the run began: RFC 3339, UTC.
+    pub started: String,
+    /// SHA-256 of the guard's SQL.
+    pub guard_sha256: String,
+    /// Versions that the kit cannot find out for itself, such as that of `fence`.
+    pub versions: BTreeMap<String, String>,
+    /// The classes under proof.
+    pub classes: Vec<ClassPlan>,
+    /// What is drawn from the seed; each of its slots names one of `classes`.
+    pub schedule: Schedule,
+    /// Which halves are run.
+    pub halves: Halves,
+}
+
+/// One class under proof.
+#[derive(Clone, Debug)]
+pub struct ClassPlan {
+    /// The class.
+    pub name: ClassName,
+    /// The tier whose lock store grants it.
+    pub tier: TierName,
+    /// Its time to live.
+    pub ttl: Ttl,
+    /// Its guard's form.
+    pub guard: Guard,
+    /// How it is proven.
+    pub proof: ClassProof,
+    /// The resource and its set-up; its paths are absolute.
+    pub target: Arc<Target>,
+}
+
+/// Which halves of each scenario are run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Halves {
+    /// Both: a proof.
+    Pair,
+    /// The defeated one alone: what happens without the guard.
+    DefeatedOnly,
+}

@@ -1,0 +1,118 @@
+//! One question over SQL.
+
+use fence_core::GrantId;
+use tokio_postgres::{Client, SimpleQueryMessage};
+
+use crate::history::{Presented, Probe, ProbeKind, Reply, TokenNumber};
+use crate::run::RunError;
+use crate::scenario::Half;
+
+/// A claim as it is put to `fence.admit`.
+#[derive(Clone, Debug)]
+pub(super) struct Ask<'a> {
+    pub(super) kind: ProbeKind,
+    pub(super) class: &'a str,
+    pub(super) key: &'a str,
+    /// The token as it stands in the SQL; nothing for NULL.
+    pub(super) token: Option<String>,
+    pub(super) grant: Option<&'a str>,
+    /// The mark that a stale refusal must name.
+    pub(super) seen: Option<i64>,
+}
+
+impl<'a> Ask<'a> {
+    pub(super) fn new(kind: ProbeKind, class: &'a str, key: &'a str, token: i64) -> Ask<'a> {
+        Ask {
+            kind,
+            class,
+            key,
+            token: Some(token.to_string()),
+            grant: None,
+            seen: None,
+        }
+    }
+
+    pub(super) fn by(self, grant: &'a GrantId) -> Ask<'a> {
+        Ask {
+            grant: Some(grant.as_str()),
+            ..self
+        }
+    }
+
+    pub(super) fn meets(self, seen: i64) -> Ask<'a> {
+        Ask {
+            seen: Some(seen),
+            ..self
+        }
+    }
+
+    /// The statement. Names and grants are the kit's own and hold no quotes.
+    pub(super) fn sql(&self) -> String {
+        let quoted = |text: Option<&str>| text.map_or("NULL".to_owned(), |text| format!("'{text}'"));
+        let token = quoted(self.token.as_deref());
+        let grant = quoted(self.grant);
+        format!(
+            "SELECT fence.admit('{}', '{}', {token}, {grant})",
+            self.class, self.key
+        )
+    }
+
+    /// Asks on a connection and records the answer.
+    pub(super) async fn put(&self, half: &Half<'_>, sql: &Client) -> Result<(), RunError> {
+        let reply = reply(sql, &self.sql()).await?;
+        self.record(half, reply);
+        Ok(())
+    }
+
+    pub(super) fn record(&self, half: &Half<'_>, reply: Reply) {
+        half.recorder.record(
+            half.recorder.now(),
+            Probe {
+                probe: self.kind,
+                class: self.class.to_owned(),
+                key: self.key.to_owned(),
+                presented: Presented {
+                    token: self.token.clone(),
+                    grant: self.grant.map(str::to_owned),
+                },
+                seen: self.seen.map(TokenNumber::new),
+                id: None,
+                reply,
+                sqlstate: None,
+            },
+        );
+    }
+}
+
+/// Runs one statement and says how it was answered; an error of the server's is an answer.
+pub(super) async fn reply(sql: &Client, statement: &str) -> Result<Reply, RunError> {
+    match sql.simple_query(statement).await {
+        Ok(messages) => {
+            let rows = messages.iter().find_map(|message| match message {
+                SimpleQueryMessage::CommandComplete(rows) => Some(*rows),
+                _ => None,
+            });
+            let verb = statement.split_whitespace().next().unwrap_or_default();
+            Ok(Reply::Sql {
+                sqlstate: None,
+                detail: None,
+                tag: Some(format!("{verb} {}", rows.unwrap_or_default())),
+            })
+        }
+        Err(error) => match error.as_db_error() {
+            Some(refusal) => Ok(Reply::Sql {
+                sqlstate: Some(refusal.code().code().to_owned()),
+                detail: refusal.detail().map(str::to_owned),
+                tag: None,
+            }),
+            None => Err(RunError::lost("PostgreSQL could not be asked")(error)),
+        },
+    }
+}
+
+/// Runs a statement of the probes' own that is no question.
+pub(super) async fn run(sql: &Client, statement: &str) -> Result<(), RunError> {
+    sql.batch_execute(statement)
+        .await
+        .map_err(RunError::lost("a statement of the kit's own failed"))
+}

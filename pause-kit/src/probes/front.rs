@@ -1,0 +1,125 @@
+//! Through the resource's own front door, as any client would.
+
+use std::time::Instant;
+
+use fence_core::{Epoch, GrantId, Token};
+
+use super::asked::run;
+use crate::history::{Presented, Probe, ProbeKind, Reply, TokenNumber};
+use crate::run::RunError;
+use crate::scenario::{Half, send};
+use crate::target::Front;
+
+/// A forged or misplaced write.
+struct Forged {
+    kind: ProbeKind,
+    key: usize,
+    token: Option<Token>,
+    name: &'static str,
+}
+
+/// A bystander on a key that nobody contests; on the contested one a collision, a token outside every range, and none.
+pub(super) async fn ask(half: &Half<'_>) -> Result<(), RunError> {
+    let Some(front) = &half.task.class.proof.front else {
+        return Ok(());
+    };
+    let holders = half.holders();
+    let Some(older) = holders
+        .first()
+        .and_then(|first| first.grant().map(|granted| granted.token))
+    else {
+        // Nothing was granted, so nothing was shown; the missing probes say so.
+        return Ok(());
+    };
+    let forged = |kind, key, token, name| Forged {
+        kind,
+        key,
+        token,
+        name,
+    };
+    put(
+        half,
+        front,
+        forged(ProbeKind::Bystander, 2, Some(older), "bystander"),
+    )
+    .await?;
+    if let Some(mark) = mark(half).await? {
+        put(
+            half,
+            front,
+            forged(ProbeKind::Collision, 0, Some(mark), "collision"),
+        )
+        .await?;
+    }
+    if let Some(outside) = outside(older) {
+        put(
+            half,
+            front,
+            forged(ProbeKind::OutsideRange, 0, Some(outside), "outside"),
+        )
+        .await?;
+    }
+    put(half, front, forged(ProbeKind::MissingToken, 0, None, "missing")).await
+}
+
+async fn put(half: &Half<'_>, front: &Front, forged: Forged) -> Result<(), RunError> {
+    let grant = GrantId::new(format!("probe-{}", forged.name)).expect("letters and a hyphen");
+    let id = format!("{grant}:1");
+    let key = &half.keys[forged.key];
+    let values = half.values.clone().with("key", key.as_str()).with("id", &id);
+    let field = forged.token.map(|token| format!("\"{token}\";grant=\"{grant}\""));
+    let began = Instant::now();
+    let replica = half.replicas.last().expect("every half has a resource");
+    let answered = send(replica.address, &front.write, &values, field.as_deref()).await?;
+    let answered = answered.map_err(RunError::lost("a probe"))?;
+    half.recorder.record(
+        half.recorder.now(),
+        Probe {
+            probe: forged.kind,
+            class: half.task.class.name.to_string(),
+            key: key.to_string(),
+            presented: Presented {
+                token: forged.token.map(|token| token.to_string()),
+                grant: forged.token.map(|_| grant.to_string()),
+            },
+            seen: None::<TokenNumber>,
+            id: Some(id),
+            reply: Reply::Http {
+                status: answered.status,
+                problem: answered.problem,
+                stored: false,
+            },
+            sqlstate: sqlstate_since(half, began),
+        },
+    );
+    Ok(())
+}
+
+/// The last error that the database answered to the resource since then. Probes are asked one after the other.
+fn sqlstate_since(half: &Half<'_>, began: Instant) -> Option<String> {
+    let statements = half.statements_of(&half.database_path);
+    let late = statements.iter().filter_map(|(_, statement)| {
+        let at = statement.completed.filter(|at| *at >= began)?;
+        Some((at, statement.error()?.sqlstate.clone()))
+    });
+    late.max_by_key(|(at, _)| *at).map(|(_, sqlstate)| sqlstate)
+}
+
+async fn mark(half: &Half<'_>) -> Result<Option<Token>, RunError> {
+    // Asking with a statement that takes no lock: a guard under test may hold what it likes.
+    run(&half.sql, "SET lock_timeout = '2s'").await?;
+    let query = "SELECT token FROM fence.high_water WHERE class = $1 AND key = $2";
+    let rows = half
+        .sql
+        .query(query, &[&half.task.class.name.as_str(), &half.keys[0].as_str()])
+        .await
+        .map_err(RunError::lost("the mark could not be read"))?;
+    Ok(rows.first().and_then(|row| Token::new(row.get(0)).ok()))
+}
+
+/// A token of an epoch that nobody registered: far above the one in use.
+fn outside(token: Token) -> Option<Token> {
+    let (epoch, revision) = token.split()?;
+    let far = epoch.as_u16().checked_add(1_000)?;
+    Some(Token::mint(Epoch::new(far).ok()?, revision))
+}

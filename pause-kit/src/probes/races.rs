@@ -1,0 +1,108 @@
+//! Two connections at once: what an admission holds, and until when.
+
+use std::time::Duration;
+
+use tokio_postgres::Client;
+
+use super::asked::{Ask, reply, run};
+use super::mark::OPEN;
+use crate::history::ProbeKind as Kind;
+use crate::run::RunError;
+use crate::scenario::{Half, connect};
+
+/// How long a question that must be blocked is let wait.
+const BLOCKED_MS: u64 = 200;
+
+/// Asks what the first connection's open transaction keeps the second one from.
+pub(super) async fn ask(half: &Half<'_>) -> Result<(), RunError> {
+    let one = connect(&half.database).await?;
+    let two = connect(&half.database).await?;
+    held_to_the_end(half, &one, &two).await?;
+    stale_after_a_wait(half, &one, &two).await?;
+    rolled_back(half, &one).await?;
+    old_snapshot(half, &one, &two).await
+}
+
+/// An admission is held to the end of its transaction: a larger one beside it is blocked, on a new key and on a known one.
+async fn held_to_the_end(half: &Half<'_>, one: &Client, two: &Client) -> Result<(), RunError> {
+    for (token, larger) in [(20, 21), (22, 23)] {
+        run(one, "BEGIN").await?;
+        Ask::new(Kind::Prepare, OPEN, "held", token)
+            .put(half, one)
+            .await?;
+        run(two, &format!("BEGIN; SET LOCAL lock_timeout = '{BLOCKED_MS}ms'")).await?;
+        Ask::new(Kind::HeldToTheEnd, OPEN, "held", larger)
+            .put(half, two)
+            .await?;
+        run(two, "ROLLBACK").await?;
+        run(one, "COMMIT").await?;
+    }
+    Ok(())
+}
+
+/// A smaller token that waited for a larger one's transaction is refused once that is committed.
+async fn stale_after_a_wait(half: &Half<'_>, one: &Client, two: &Client) -> Result<(), RunError> {
+    Ask::new(Kind::Prepare, OPEN, "waited", 29).put(half, one).await?;
+    run(one, "BEGIN").await?;
+    Ask::new(Kind::Prepare, OPEN, "waited", 31).put(half, one).await?;
+    let smaller = Ask::new(Kind::Smaller, OPEN, "waited", 30).meets(31);
+    let statement = smaller.sql();
+    let (answered, committed) = tokio::join!(reply(two, &statement), async {
+        waits(half).await?;
+        run(one, "COMMIT").await
+    });
+    committed?;
+    smaller.record(half, answered?);
+    Ok(())
+}
+
+/// An admission that is rolled back, whole or to a savepoint, was none.
+async fn rolled_back(half: &Half<'_>, one: &Client) -> Result<(), RunError> {
+    run(one, "BEGIN").await?;
+    let rolled = Ask::new(Kind::Prepare, OPEN, "rolled", 50).sql();
+    run(one, &rolled).await?;
+    run(one, "ROLLBACK").await?;
+    Ask::new(Kind::AfterRollback, OPEN, "rolled", 40)
+        .put(half, one)
+        .await?;
+    run(one, "BEGIN; SAVEPOINT before").await?;
+    run(one, &rolled).await?;
+    run(one, "ROLLBACK TO before; COMMIT").await?;
+    Ask::new(Kind::AfterRollback, OPEN, "rolled", 45)
+        .put(half, one)
+        .await
+}
+
+/// A successor whose snapshot is from before its predecessor's last commit must not be admitted, also when that commit
+/// left the token as it was.
+async fn old_snapshot(half: &Half<'_>, one: &Client, two: &Client) -> Result<(), RunError> {
+    Ask::new(Kind::Prepare, OPEN, "snapshot", 70)
+        .put(half, one)
+        .await?;
+    run(two, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1").await?;
+    Ask::new(Kind::EqualAgain, OPEN, "snapshot", 70)
+        .put(half, one)
+        .await?;
+    Ask::new(Kind::OldSnapshot, OPEN, "snapshot", 71)
+        .put(half, two)
+        .await?;
+    run(two, "ROLLBACK").await
+}
+
+/// Waits until a backend waits for a lock, or none is going to: a guard that takes none answers at once.
+async fn waits(half: &Half<'_>) -> Result<(), RunError> {
+    let query =
+        "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    for _ in 0..100 {
+        let rows = half
+            .sql
+            .query(query, &[])
+            .await
+            .map_err(RunError::lost("PostgreSQL could not be asked who waits"))?;
+        if !rows.is_empty() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    Ok(())
+}

@@ -1,0 +1,87 @@
+//! A run: every scenario of a plan, guarded and defeated, judged and paired.
+
+mod error;
+mod pair;
+mod report;
+
+pub use error::RunError;
+pub use report::{HistoryText, Report};
+
+use crate::history::Half as HalfKind;
+use crate::plan::{Halves, Plan};
+use crate::scenario::{self, Assignment, Ground, ScenarioId};
+use crate::schedule::Slot;
+use crate::services::Services;
+use crate::store::Stores;
+use pair::Judged;
+
+/// Is told how a run goes on.
+pub trait Observer {
+    /// A half begins.
+    fn half_begins(&self, slot: &Slot, half: HalfKind);
+
+    /// A scenario is over, with this in the report.
+    fn scenario_over(&self, scenario: ScenarioId, evidence: &crate::evidence::ScenarioEvidence);
+}
+
+/// Plays every scenario of the plan and judges it. `services` must hold PostgreSQL and an etcd for every tier.
+///
+/// Dropping the future gives the run up; dropping `services` then ends everything that it started.
+///
+/// # Errors
+///
+/// [`RunError`] when a file, a command or a service is at fault. What was shown by then is lost: a report is whole.
+pub async fn run(
+    plan: &Plan,
+    services: &Services,
+    stores: &dyn Stores,
+    observer: &dyn Observer,
+) -> Result<Report, RunError> {
+    let ground = Ground {
+        services,
+        stores,
+        fence: &plan.fence,
+    };
+    let mut report = Report::begin(plan, services);
+    for slot in plan.schedule.slots() {
+        let class = plan
+            .classes
+            .iter()
+            .find(|class| class.name == slot.class)
+            .expect("a schedule is drawn for the plan's own classes");
+        let mut judged = Vec::new();
+        for half in halves(plan.halves, slot) {
+            observer.half_begins(slot, half);
+            let task = Assignment {
+                class,
+                slot,
+                kind: half,
+                seed: plan.schedule.seed(),
+            };
+            let finished = scenario::play(ground, task).await?;
+            judged.push(Judged::of(half, finished));
+        }
+        let evidence = report.add(slot, judged);
+        observer.scenario_over(slot.scenario, evidence);
+    }
+    Ok(report.end(plan))
+}
+
+fn halves(halves: Halves, slot: &Slot) -> Vec<HalfKind> {
+    match (halves, slot.defeated_first) {
+        (Halves::DefeatedOnly, _) => vec![HalfKind::Defeated],
+        (Halves::Pair, true) => vec![HalfKind::Defeated, HalfKind::Guarded],
+        (Halves::Pair, false) => vec![HalfKind::Guarded, HalfKind::Defeated],
+    }
+}
+
+/// An error and its sources in one line, outermost first.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(source) = next {
+        text = format!("{text}: {source}");
+        next = source.source();
+    }
+    text
+}

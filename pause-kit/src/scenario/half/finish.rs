@@ -1,0 +1,232 @@
+//! Reading everything back, and making the history of it.
+
+use std::collections::BTreeMap;
+
+use crate::commit_order::{Change as Row, Operation};
+use crate::evidence::StopEvidence;
+use crate::history::{
+    Bounds, Change, Clock, Commit, Exercise, Final, GuardForm, History, Mark, Move, Op, Outcome, Run,
+    TokenNumber,
+};
+use crate::run::RunError;
+use crate::scenario::ScenarioId;
+use crate::scenario::exchanges::ids;
+use crate::scenario::front;
+use crate::scenario::observe::grant_of;
+use crate::scenario::trouble::{Trouble, within};
+use crate::target::{Guard, RequestForm};
+
+use super::setup::{balances, filled};
+use super::{Half, SLACK, SOON};
+
+/// A half that is over.
+pub(crate) struct Finished {
+    pub(crate) history: History,
+    pub(crate) stops: Vec<StopEvidence>,
+    /// Why it is over before its end.
+    pub(crate) trouble: Option<Trouble>,
+}
+
+impl Half<'_> {
+    /// Ends every holder, so that nothing is under way when all is read back.
+    pub(crate) async fn end_holders(&self) -> Result<(), RunError> {
+        for holder in self.holders() {
+            let killed = within(SOON, "the end of a holder", holder.child.kill()).await;
+            killed
+                .map_err(RunError::lost("a holder did not end"))?
+                .map_err(RunError::lost("a holder could not be ended"))?;
+        }
+        Ok(())
+    }
+
+    /// Reads all back and writes the history.
+    pub(crate) async fn finish(mut self, trouble: Option<Trouble>) -> Result<Finished, RunError> {
+        self.observe();
+        let last = self.read_back().await?;
+        self.recorder.record(self.recorder.now(), last);
+        for row in self
+            .commits
+            .read()
+            .await
+            .map_err(RunError::lost("the order of commits"))?
+        {
+            let (order, xid) = (row.order, row.xid.into());
+            if let Some(change) = self.change(row) {
+                self.recorder
+                    .record(self.recorder.now(), Commit { order, xid, change });
+            }
+        }
+        let stops = std::mem::take(&mut *self.stops());
+        let run = self.header();
+        Ok(Finished {
+            history: self.recorder.into_history(run),
+            stops,
+            trouble,
+        })
+    }
+
+    /// The ids of the writes on the contested key, straight from a replica or the database.
+    pub(crate) async fn shown(&self, replica: usize) -> Result<Vec<String>, Trouble> {
+        let proof = &self.task.class.proof;
+        if let (Some(path), Some(member)) = (&proof.read.path, &proof.read.id) {
+            let form = RequestForm {
+                method: "GET".to_owned(),
+                path: path.clone(),
+                headers: BTreeMap::new(),
+                body: None,
+            };
+            let answered = front::send(self.replicas[replica].address, &form, &self.values, None)
+                .await
+                .map_err(Trouble::lost("a read of the kit's own"))?
+                .map_err(Trouble::lost("a read of the kit's own"))?;
+            return ids(&answered.body, member).ok_or_else(|| Trouble::Lost {
+                what: format!("a read of the kit's own was answered {}", answered.status),
+                source: String::from_utf8_lossy(&answered.body).into_owned().into(),
+            });
+        }
+        let query = proof
+            .read
+            .sql
+            .as_ref()
+            .expect("a read that was checked has path and id, or sql");
+        let query = filled(query, &self.values).map_err(Trouble::lost("a text of the target"))?;
+        let rows = self
+            .sql
+            .query(&query, &[])
+            .await
+            .map_err(Trouble::lost("a read of the kit's own"))?;
+        rows.iter()
+            .map(|row| row.try_get(0))
+            .collect::<Result<_, _>>()
+            .map_err(Trouble::lost("read is a query for text"))
+    }
+
+    async fn read_back(&self) -> Result<Final, RunError> {
+        let class = &self.task.class;
+        let writes = &class.proof.writes;
+        let failed = RunError::lost("nothing could be read back");
+        let query = format!(
+            "SELECT {id}::text FROM {table} WHERE {id} IS NOT NULL",
+            id = writes.id,
+            table = writes.table
+        );
+        let rows = self.sql.query(&query, &[]).await.map_err(failed)?;
+        let ids = rows.iter().map(|row| row.get(0)).collect();
+        let query = match (&class.guard, &writes.token) {
+            (Guard::Column, Some(token)) => format!(
+                "SELECT {}::text, {token}::bigint FROM {} WHERE {} IS NOT NULL",
+                writes.key, writes.table, writes.id
+            ),
+            _ => format!(
+                "SELECT key, token FROM fence.high_water WHERE class = '{}'",
+                class.name
+            ),
+        };
+        let rows = self
+            .sql
+            .query(&query, &[])
+            .await
+            .map_err(RunError::lost("no marks could be read back"))?;
+        let marks = rows
+            .iter()
+            .map(|row| Mark {
+                class: class.name.to_string(),
+                key: row.get(0),
+                token: TokenNumber::new(row.get(1)),
+            })
+            .collect();
+        let balances = match &class.proof.balances {
+            Some(query) => balances(&self.sql, &filled(query, &self.values)?)
+                .await?
+                .into_iter()
+                .collect(),
+            None => BTreeMap::new(),
+        };
+        Ok(Final { ids, balances, marks })
+    }
+
+    /// What one row of the log means; nothing for rows that are neither marks of the class nor its writes.
+    fn change(&self, row: Row) -> Option<Change> {
+        if !matches!(row.operation, Operation::Insert | Operation::Update) {
+            return None;
+        }
+        let class = self.task.class.name.to_string();
+        let writes = &self.task.class.proof.writes;
+        let text = |name: &str| row.columns.get(name).cloned().flatten();
+        let token = |name: &str| text(name)?.parse().ok().map(TokenNumber::new);
+        if row.relation == "fence.high_water" && text("class")? == class {
+            return Some(Change::Admission {
+                class,
+                key: text("key")?,
+                token: token("token")?,
+                grant: text("grant_id"),
+            });
+        }
+        if row.relation != writes.table {
+            return None;
+        }
+        let id = text(&writes.id)?;
+        let moves = writes.moves.as_ref().and_then(|columns| {
+            let amount: i64 = text(&columns.amount)?.parse().ok()?;
+            Some(vec![
+                Move {
+                    account: text(&columns.from)?,
+                    amount: -amount,
+                },
+                Move {
+                    account: text(&columns.to)?,
+                    amount,
+                },
+            ])
+        });
+        Some(Change::Write {
+            class,
+            key: text(&writes.key)?,
+            grant: Some(grant_of(&id).to_owned()),
+            token: writes.token.as_deref().and_then(token),
+            job: writes.job.as_deref().and_then(text),
+            moves: moves.unwrap_or_default(),
+            id,
+        })
+    }
+
+    fn header(&self) -> Run {
+        let class = self.task.class;
+        let first = self.holders().first().and_then(|first| first.grant().cloned());
+        let exercise = match self.task.slot.scenario {
+            ScenarioId::S01 | ScenarioId::S02 => Exercise::Stopped,
+            ScenarioId::S05 => Exercise::Queued,
+            ScenarioId::S07 => Exercise::Held,
+            ScenarioId::S26 => Exercise::IdleInTransaction {
+                idle_ns: class.proof.idle_ms * 1_000_000,
+            },
+        };
+        let (attempt, expected) = match self.task.slot.scenario {
+            ScenarioId::S26 => ("H1-write-2", Outcome::Blocked),
+            _ => ("H1-write-1", Outcome::Refused),
+        };
+        Run {
+            schema: Run::SCHEMA,
+            scenario: self.task.slot.scenario.to_string(),
+            class: class.name.to_string(),
+            key: self.keys[0].to_string(),
+            half: self.task.kind,
+            seed: self.task.seed.to_string(),
+            clock: Clock::Monotonic,
+            guard: match class.guard {
+                Guard::Mark => GuardForm::Mark,
+                Guard::Column => GuardForm::Column,
+            },
+            exercise,
+            bounds: Bounds {
+                deadline_ns: class.proof.deadline_ms * 1_000_000,
+                slack_ns: u64::try_from(SLACK.as_nanos()).expect("a second"),
+            },
+            stale_grant: first.map(|first| first.grant.to_string()),
+            stale_attempt: Some(Op::new(attempt)),
+            expected,
+            deed: class.proof.deed.clone(),
+            opening: self.opening.iter().cloned().collect(),
+        }
+    }
+}

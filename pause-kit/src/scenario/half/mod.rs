@@ -1,0 +1,144 @@
+//! One half of a scenario: a database, a lock store's prefix, a resource and paths of its own.
+
+mod finish;
+mod setup;
+
+pub(crate) use finish::Finished;
+pub(crate) use setup::{connect, filled, said, spec};
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use fence_core::{Key, Ttl};
+use tokio_postgres::Client;
+
+use super::ScenarioId;
+use super::clock::RunClock;
+use super::grants::Grants;
+use super::holder::Holder;
+use super::trouble::Trouble;
+use crate::commit_order::CommitOrder;
+use crate::evidence::StopEvidence;
+use crate::history::{Half as HalfKind, Recorder};
+use crate::path::Path;
+use crate::plan::ClassPlan;
+use crate::schedule::Slot;
+use crate::services::{Child, DatabaseUrl, Services};
+use crate::store::{Store, Stores};
+use crate::target::Values;
+
+/// How long the kit waits for anything that should come at once, on a machine that does much else.
+pub(crate) const SOON: Duration = Duration::from_secs(20);
+
+/// What is allowed on top of the guard's own bound, for the machine.
+pub(crate) const SLACK: Duration = Duration::from_secs(1);
+
+/// The time to live where a lease is ended by revoke: so long that nothing else can have ended it.
+pub(crate) const LONG_TTL: Duration = Duration::from_secs(60);
+
+/// What all halves of a run share.
+#[derive(Clone, Copy)]
+pub(crate) struct Ground<'a> {
+    pub(crate) services: &'a Services,
+    pub(crate) stores: &'a dyn Stores,
+    pub(crate) fence: &'a std::path::Path,
+}
+
+/// What one half is to do.
+#[derive(Clone, Copy)]
+pub(crate) struct Assignment<'a> {
+    pub(crate) class: &'a ClassPlan,
+    pub(crate) slot: &'a Slot,
+    pub(crate) kind: HalfKind,
+    pub(crate) seed: u64,
+}
+
+/// A half that is set up.
+pub(crate) struct Half<'a> {
+    pub(crate) ground: Ground<'a>,
+    pub(crate) task: Assignment<'a>,
+    /// A name that no other half of the run has; for files, roles and databases.
+    pub(crate) name: String,
+    /// The contested key, the other end, and one that nobody contests.
+    pub(crate) keys: [Key; 3],
+    pub(crate) values: Values,
+    pub(crate) folder: PathBuf,
+    pub(crate) clock: RunClock,
+    pub(crate) recorder: Recorder,
+    pub(crate) store: Box<dyn Store>,
+    pub(crate) grants: Grants,
+    pub(crate) database: DatabaseUrl,
+    /// The kit's own connection to the half's database, as its owner, beside the path.
+    pub(crate) sql: Client,
+    /// Between the resource and PostgreSQL.
+    pub(crate) database_path: Path,
+    pub(crate) replicas: Vec<Replica>,
+    pub(crate) commits: CommitOrder,
+    pub(crate) opening: Vec<(String, i64)>,
+    pub(crate) holders: Mutex<Vec<Arc<Holder>>>,
+    pub(crate) stops: Mutex<Vec<StopEvidence>>,
+}
+
+/// A process of the resource.
+pub(crate) struct Replica {
+    pub(crate) child: Child,
+    pub(crate) address: std::net::SocketAddr,
+}
+
+impl Half<'_> {
+    /// The time to live that holders of this half ask for.
+    pub(crate) fn ttl(&self) -> Ttl {
+        ttl(&self.task)
+    }
+
+    /// Whether this is the half whose guard admits everything.
+    pub(crate) fn is_defeated(&self) -> bool {
+        self.task.kind == HalfKind::Defeated
+    }
+
+    /// Where PostgreSQL listens.
+    pub(crate) fn postgres(&self) -> std::net::SocketAddr {
+        let postgres = self
+            .ground
+            .services
+            .postgres()
+            .expect("every run asks for PostgreSQL");
+        ([127, 0, 0, 1], postgres.port()).into()
+    }
+
+    /// The stops so far.
+    pub(crate) fn stops(&self) -> std::sync::MutexGuard<'_, Vec<StopEvidence>> {
+        self.stops.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The holders so far, in the order in which they started.
+    pub(crate) fn holders(&self) -> Vec<Arc<Holder>> {
+        self.holders
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Starts a holder on the contested key. Its requests go to replica `replica`.
+    pub(crate) async fn holder(&self, name: &'static str, replica: usize) -> Result<Arc<Holder>, Trouble> {
+        let holder = Arc::new(Holder::start(self, name, replica).await?);
+        self.holders
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(Arc::clone(&holder));
+        Ok(holder)
+    }
+
+    /// Waits as long as the schedule says before stop number `number`.
+    pub(crate) async fn delay(&self, number: usize) {
+        tokio::time::sleep(self.task.slot.delays[number]).await;
+    }
+}
+
+fn ttl(task: &Assignment<'_>) -> Ttl {
+    match task.slot.scenario {
+        ScenarioId::S01 => task.class.ttl,
+        _ => Ttl::new(LONG_TTL).expect("between 2 s and 1 h"),
+    }
+}

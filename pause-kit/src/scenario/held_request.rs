@@ -1,0 +1,41 @@
+//! S07: a request held on its way after its first bytes.
+
+use super::half::Half;
+use super::holder::open;
+use super::trouble::Trouble;
+use crate::history::{Hold as HoldRecord, Op};
+use crate::path::{Direction, Hold};
+
+/// The path lets the first bytes of H1's write through and holds the rest; H1's lease is revoked; H2 is granted, raises,
+/// reads and writes; then the bytes go on.
+pub(super) async fn play(half: &Half<'_>) -> Result<(), Trouble> {
+    let first = half.holder("H1", 0).await?;
+    first.granted(half, 0).await?;
+    let gate = first.at_gate().await?;
+    let byte = half.task.slot.byte;
+    let at_byte = usize::try_from(byte).expect("at most 40");
+    let held = first.path.hold(Hold::new(Direction::ToResource).at_byte(at_byte));
+    half.delay(0).await;
+    open(gate).await?;
+    let kept = first.awaits("its write was held", held.engaged()).await?;
+    first.write_came().await?;
+    half.revoke(&first).await?;
+    half.lease_ended(&first).await?;
+    let second = half.holder("H2", 0).await?;
+    second.granted(half, 1).await?;
+    open(second.at_gate().await?).await?;
+    second.write_answered().await?;
+    half.read(0).await?;
+    half.delay(1).await;
+    let released = held.release();
+    half.recorder.record(
+        half.recorder.at(kept.since),
+        HoldRecord {
+            op: Op::new("H1-write-1"),
+            byte,
+            released: Some(half.recorder.at(released)),
+        },
+    );
+    first.write_answered_to_nobody().await?;
+    half.read(0).await
+}

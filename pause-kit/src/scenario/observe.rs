@@ -1,0 +1,236 @@
+//! From what the paths and the store recorded to the events of the history.
+
+use std::time::Instant;
+
+use crate::history::{
+    Answer, DbAnswer, GrantRecord, LeaseEnd, Op, Presented, Read, Reply, Request, Unanswered, Work,
+};
+use crate::store::StoreEvent;
+use crate::wire::postgres::{Statement, statements};
+
+use super::exchanges::{Kind, Seen};
+use super::half::Half;
+use super::holder::Holder;
+
+/// A request that got an answer, for attributing what the database answered meanwhile.
+struct Span {
+    op: Op,
+    token: Option<String>,
+    began: Instant,
+    ended: Instant,
+}
+
+impl Half<'_> {
+    /// Records what the store, the holders' paths and the resource's own path have seen.
+    pub(crate) fn observe(&self) {
+        self.store_events();
+        let mut spans = Vec::new();
+        for holder in self.holders() {
+            if self.task.class.proof.front.is_some() {
+                self.exchanges(&holder, &mut spans);
+            } else {
+                self.transactions(&holder);
+            }
+        }
+        self.database_answers(&spans);
+    }
+
+    fn store_events(&self) {
+        let mut number = 0;
+        let revoked = self.task.slot.scenario.revokes();
+        for (at, event) in self.grants.events() {
+            let at = self.recorder.at(at);
+            match event {
+                StoreEvent::Granted {
+                    class,
+                    key,
+                    token,
+                    grant,
+                } => {
+                    let contested = class == self.task.class.name && key == self.keys[0];
+                    number += usize::from(contested);
+                    let record = GrantRecord {
+                        class: class.to_string(),
+                        key: key.to_string(),
+                        token: token.into(),
+                        grant: grant.to_string(),
+                        holder: if contested {
+                            format!("H{number}")
+                        } else {
+                            "another".to_owned()
+                        },
+                    };
+                    self.recorder.record(at, record);
+                }
+                StoreEvent::Ended { grant, released } => {
+                    let first = self.holders().first().and_then(|first| first.grant().cloned());
+                    let cause = match (released, first) {
+                        (true, _) => "released",
+                        (false, Some(first)) if first.grant == grant && revoked => "revoked",
+                        (false, Some(first)) if first.grant == grant => "expired",
+                        (false, _) => "gone",
+                    };
+                    self.recorder.record(
+                        at,
+                        LeaseEnd {
+                            grant: grant.to_string(),
+                            cause: cause.to_owned(),
+                        },
+                    );
+                }
+            }
+        }
+    }
+
+    fn exchanges(&self, holder: &Holder, spans: &mut Vec<Span>) {
+        let (mut raises, mut writes) = (0, 0);
+        for seen in holder.requests() {
+            let (work, op) = match seen.kind {
+                Kind::Read => {
+                    self.holders_read(holder, &seen);
+                    continue;
+                }
+                Kind::Raise => {
+                    raises += 1;
+                    (Work::Raise, Op::new(format!("{}-raise-{raises}", holder.name)))
+                }
+                Kind::Write => {
+                    writes += 1;
+                    (Work::Write, Op::new(format!("{}-write-{writes}", holder.name)))
+                }
+            };
+            self.exchange(holder, &seen, work, op, spans);
+        }
+    }
+
+    fn exchange(&self, holder: &Holder, seen: &Seen, work: Work, op: Op, spans: &mut Vec<Span>) {
+        let request = &seen.exchange.request;
+        let (token, grant) = seen.presented.clone();
+        let owner = holder.grant().map(|granted| granted.grant.to_string());
+        self.recorder.record(
+            self.recorder.at(request.began),
+            Request {
+                op: op.clone(),
+                holder: holder.name.to_owned(),
+                work,
+                class: self.task.class.name.to_string(),
+                key: self.keys[0].to_string(),
+                grant: seen.id.as_deref().map(grant_of).map(str::to_owned).or(owner),
+                presented: Presented {
+                    token: token.clone(),
+                    grant,
+                },
+                id: seen.id.clone(),
+                sent: request.sent.map(|at| self.recorder.at(at)),
+            },
+        );
+        let answer = seen.exchange.answer.as_ref();
+        match answer.and_then(|answer| Some((answer, answer.ended.or(answer.received)?))) {
+            Some((answer, ended)) => {
+                let reply = Reply::Http {
+                    status: answer.status,
+                    problem: answer.problem_type(),
+                    stored: answer.headers.only("idempotency-replayed").is_some(),
+                };
+                self.recorder.record(
+                    self.recorder.at(ended),
+                    Answer {
+                        op: op.clone(),
+                        reply,
+                    },
+                );
+                spans.push(Span {
+                    op,
+                    token,
+                    began: request.began,
+                    ended,
+                });
+            }
+            None => {
+                let why = "no whole answer came".to_owned();
+                self.recorder.record(self.recorder.now(), Unanswered { op, why });
+            }
+        }
+    }
+
+    fn holders_read(&self, holder: &Holder, seen: &Seen) {
+        let ended = seen.exchange.answer.as_ref().and_then(|answer| answer.received);
+        let (Some(ids), Some(ended)) = (seen.shown.clone(), ended) else {
+            return;
+        };
+        self.recorder.record(
+            self.recorder.at(ended),
+            Read {
+                by: holder.name.to_owned(),
+                class: self.task.class.name.to_string(),
+                key: self.keys[0].to_string(),
+                began: self.recorder.at(seen.exchange.request.began),
+                ids,
+                balances: Default::default(),
+            },
+        );
+    }
+
+    /// Every error that the database answered to the resource. It belongs to the operation that presented the token in its
+    /// DETAIL and was under way; without such a DETAIL, to the only one that was.
+    fn database_answers(&self, spans: &[Span]) {
+        for (connection, statement) in self.statements_of(&self.database_path) {
+            let (Some(error), Some(at)) = (statement.error(), statement.completed) else {
+                continue;
+            };
+            let presented = error.detail.as_deref().and_then(presented_in);
+            let under_way: Vec<&Span> = spans
+                .iter()
+                .filter(|span| span.began <= at && at <= span.ended)
+                .collect();
+            let op = match presented {
+                Some(token) => under_way.iter().find(|span| span.token.as_deref() == Some(token)),
+                None if under_way.len() == 1 => under_way.first(),
+                None => None,
+            };
+            self.recorder.record(
+                self.recorder.at(at),
+                DbAnswer {
+                    op: op.map(|span| span.op.clone()),
+                    connection,
+                    sqlstate: Some(error.sqlstate.clone()),
+                    detail: error.detail.clone(),
+                    tag: None,
+                },
+            );
+        }
+    }
+
+    /// Every statement on a path to the database, with the number of its connection.
+    pub(crate) fn statements_of(&self, path: &crate::path::Path) -> Vec<(u64, Statement)> {
+        path.read(|log| {
+            let mut all = Vec::new();
+            for connection in log.connections() {
+                let number = connection.number.value().into();
+                all.extend(
+                    statements(connection)
+                        .unwrap_or_default()
+                        .into_iter()
+                        .map(|one| (number, one)),
+                );
+            }
+            all
+        })
+    }
+}
+
+/// The grant under which a write with this id was made: `<grant id>:<n>`, or the grant id alone.
+pub(crate) fn grant_of(id: &str) -> &str {
+    match id.rsplit_once(':') {
+        Some((grant, number)) if !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()) => grant,
+        _ => id,
+    }
+}
+
+/// N of `presented N, seen M`.
+fn presented_in(detail: &str) -> Option<&str> {
+    detail
+        .strip_prefix("presented ")?
+        .split_once(',')
+        .map(|(token, _)| token)
+}

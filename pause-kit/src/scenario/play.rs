@@ -1,0 +1,28 @@
+//! One half, from an empty database to its history.
+
+use super::half::{Assignment, Finished, Ground, Half};
+use super::trouble::Trouble;
+use super::{ScenarioId, held_request, idle_transaction, late_send, stopped_resource};
+use crate::probes;
+use crate::run::RunError;
+
+/// Sets a half up, plays its scenario, asks the probes where there is a guard to ask, and reads everything back.
+pub(crate) async fn play<'a>(ground: Ground<'a>, task: Assignment<'a>) -> Result<Finished, RunError> {
+    let half = Half::open(ground, task).await?;
+    let played = match task.slot.scenario {
+        ScenarioId::S01 | ScenarioId::S02 => late_send::play(&half).await,
+        ScenarioId::S05 => stopped_resource::play(&half).await,
+        ScenarioId::S07 => held_request::play(&half).await,
+        ScenarioId::S26 => idle_transaction::play(&half).await,
+    };
+    let trouble = match played {
+        Ok(()) => None,
+        Err(Trouble::Lost { what, source }) => return Err(RunError::Lost { what, source }),
+        Err(trouble) => Some(trouble),
+    };
+    half.end_holders().await?;
+    if !half.is_defeated() {
+        probes::ask(&half).await?;
+    }
+    half.finish(trouble).await
+}
