@@ -1,0 +1,57 @@
+//! The command line.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::{epoch, exit, prove, token};
+
+/// Proves that lock classes are fenced: pauses real holders past their lease, and watches the resource refuse their late
+/// writes.
+#[derive(Debug, Parser)]
+#[command(name = "fence", version, arg_required_else_help = true, max_term_width = 100, after_help = exit::HELP)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Prove the classes of fence.toml: each scenario with the guard, and again without it
+    Prove(prove::ProveArguments),
+    /// Explain a fencing token
+    Token(token::TokenArguments),
+    /// Look after the epochs of a lock store
+    #[command(subcommand)]
+    Epoch(epoch::EpochCommand),
+    /// Own the processes of a run; `fence prove` starts this itself
+    #[command(name = REAPER, hide = true)]
+    Reaper,
+}
+
+/// The word that makes this executable the reaper of a run.
+pub(crate) const REAPER: &str = "own-processes-of-a-run";
+
+impl Arguments {
+    /// Runs the command and gives its exit code.
+    pub(crate) fn run(self) -> ExitCode {
+        match self.command {
+            Command::Prove(arguments) => exit::report(prove::run(&arguments)),
+            Command::Token(arguments) => exit::report(token::run(&arguments)),
+            Command::Epoch(command) => exit::report(epoch::run(&command)),
+            Command::Reaper => pause_kit::reaper::main(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::Arguments;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Arguments::command().debug_assert();
+    }
+}

@@ -1,0 +1,293 @@
+//! What parses but cannot be run.
+
+use fence_core::Enforcement;
+use pause_kit::scenario::ScenarioId;
+use pause_kit::target::{ClassProof, RequestForm, Target, Template};
+
+use super::manifest::{Class, Manifest};
+
+/// A fault, and where it stands.
+#[derive(Debug)]
+pub(super) struct Fault {
+    /// The way to the value.
+    pub(super) at: Vec<Step>,
+    /// What is wrong, and the right form.
+    pub(super) message: String,
+}
+
+/// One step on the way to a value.
+#[derive(Clone, Debug)]
+pub(super) enum Step {
+    /// Into a table.
+    Key(String),
+    /// Into an array.
+    Index(usize),
+}
+
+/// Where a check stands.
+#[derive(Clone)]
+struct At(Vec<Step>);
+
+impl At {
+    fn key(&self, key: &str) -> At {
+        let mut steps = self.0.clone();
+        steps.push(Step::Key(key.to_owned()));
+        At(steps)
+    }
+
+    fn index(&self, index: usize) -> At {
+        let mut steps = self.0.clone();
+        steps.push(Step::Index(index));
+        At(steps)
+    }
+
+    fn fault<T>(self, message: impl Into<String>) -> Result<T, Fault> {
+        Err(Fault {
+            at: self.0,
+            message: message.into(),
+        })
+    }
+}
+
+const BEFORE: &[&str] = &["fence", "bin", "prefix", "database_url"];
+const READY: &[&str] = &[
+    "fence",
+    "bin",
+    "prefix",
+    "database_url",
+    "resource",
+    "key",
+    "other",
+    "bystander",
+    "amount",
+    "ttl",
+];
+const WRITE: &[&str] = &["key", "other", "bystander", "amount", "id"];
+const READ: &[&str] = &["key", "other", "bystander"];
+
+/// The first fault in the file.
+pub(super) fn all(manifest: &Manifest) -> Result<(), Fault> {
+    let root = At(Vec::new());
+    let check = Check { manifest };
+    for (name, target) in &manifest.targets {
+        check.target(target, &root.key("targets").key(name))?;
+    }
+    for (name, class) in &manifest.classes {
+        check.class(class, &root.key("classes").key(name.as_str()))?;
+    }
+    Ok(())
+}
+
+struct Check<'a> {
+    manifest: &'a Manifest,
+}
+
+impl Check<'_> {
+    fn target(&self, target: &Target, at: &At) -> Result<(), Fault> {
+        let guard = std::fs::read_dir(&target.guard_sql);
+        let has_sql = guard.is_ok_and(|entries| {
+            entries.flatten().any(|entry| {
+                entry
+                    .path()
+                    .extension()
+                    .is_some_and(|extension| extension == "sql")
+            })
+        });
+        if !has_sql {
+            let folder = target.guard_sql.display();
+            return at.key("guard_sql").fault(format!(
+                "{folder} is no folder that holds the guard's *.sql files"
+            ));
+        }
+        if !target.defeat_sql.is_file() {
+            let file = target.defeat_sql.display();
+            return at.key("defeat_sql").fault(format!(
+                "{file} is no file; it holds the SQL that makes the guard admit everything"
+            ));
+        }
+        if target.defeat_sql.starts_with(&target.guard_sql) {
+            return at.key("defeat_sql").fault(
+                "what defeats the guard stands inside guard_sql; put it elsewhere, or it would be installed",
+            );
+        }
+        self.steps(&target.setup, BEFORE, &at.key("setup"))?;
+        let command = at.key("resource").key("command");
+        self.command(&target.resource.command, BEFORE, &command)?;
+        if target.resource.ready.is_empty() {
+            return at
+                .key("resource")
+                .key("ready")
+                .fault("ready is empty; give the beginning of the line that tells the address");
+        }
+        Ok(())
+    }
+
+    fn class(&self, class: &Class, at: &At) -> Result<(), Fault> {
+        if !self.manifest.tiers.contains_key(&class.tier) {
+            let declared = joined(self.manifest.tiers.keys());
+            return at.key("tier").fault(format!(
+                "tier \"{}\" is not declared; there are {declared}",
+                class.tier
+            ));
+        }
+        match (class.enforcement, class.guard, &class.proof) {
+            (Enforcement::Fenced, None, _) => at
+                .clone()
+                .fault("a fenced class names its guard: guard = \"mark\" or \"column\""),
+            (Enforcement::Advisory, Some(_), _) => at
+                .key("guard")
+                .fault("an advisory class has no guard; leave it out, or make the class fenced"),
+            (Enforcement::Advisory, None, Some(_)) => at
+                .key("proof")
+                .fault("an advisory class has nothing to prove; leave it out, or make the class fenced"),
+            (_, _, Some(proof)) => self.proof(proof, &at.key("proof")),
+            (_, _, None) => Ok(()),
+        }
+    }
+
+    fn proof(&self, proof: &ClassProof, at: &At) -> Result<(), Fault> {
+        if !self.manifest.targets.contains_key(&proof.target) {
+            let declared = joined(self.manifest.targets.keys());
+            return at.key("target").fault(format!(
+                "target \"{}\" is not declared; there are {declared}",
+                proof.target
+            ));
+        }
+        if !proof.keys.names().eq(["n"]) {
+            return at
+                .key("keys")
+                .fault("keys holds {n} once and no other placeholder, such as \"acct-{n}\"");
+        }
+        self.scenarios(proof, at)?;
+        self.steps(&proof.prepare, READY, &at.key("prepare"))?;
+        self.command(&proof.holder.command, READY, &at.key("holder").key("command"))?;
+        if let Some(front) = &proof.front {
+            self.request(&front.write, WRITE, &at.key("front").key("write"))?;
+            self.request(&front.raise, READ, &at.key("front").key("raise"))?;
+        }
+        let read = at.key("read");
+        match (&proof.read.path, &proof.read.id, &proof.read.sql) {
+            (Some(path), Some(_), None) => self.template(path, READ, read.key("path"))?,
+            (None, None, Some(sql)) => self.template(sql, READ, read.key("sql"))?,
+            _ => return read.fault("read has either path and id, or sql"),
+        }
+        for (index, replacement) in proof.defeat_on_path.iter().enumerate() {
+            let at = at.key("defeat_on_path").index(index);
+            if replacement.find.is_empty() || replacement.find.len() != replacement.replace.len() {
+                return at.fault(format!(
+                    "find and replace have one length, at least 1; they have {} and {}",
+                    replacement.find.len(),
+                    replacement.replace.len()
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn scenarios(&self, proof: &ClassProof, at: &At) -> Result<(), Fault> {
+        let listed = at.key("scenarios");
+        if proof.scenarios.is_empty() {
+            return listed.fault("scenarios is empty; name at least one");
+        }
+        for (index, scenario) in proof.scenarios.iter().enumerate() {
+            let at = listed.index(index);
+            if proof.scenarios[..index].contains(scenario) {
+                return at.fault(format!("{scenario} is named twice"));
+            }
+            if scenario.needs_front() && proof.front.is_none() {
+                return at.fault(format!("{scenario} goes through the resource: it needs a front"));
+            }
+            if *scenario == ScenarioId::S26 && (proof.front.is_some() || proof.defeat_on_path.is_empty()) {
+                return at.fault(
+                    "S26 has the holder write to the database itself: it has no front, and needs defeat_on_path",
+                );
+            }
+        }
+        Ok(())
+    }
+
+    fn steps(&self, steps: &[pause_kit::target::Step], allowed: &[&str], at: &At) -> Result<(), Fault> {
+        for (index, step) in steps.iter().enumerate() {
+            let at = at.index(index);
+            match (&step.command, &step.sql, &step.request) {
+                (Some(command), None, None) => self.command(command, allowed, &at.key("command"))?,
+                (None, Some(sql), None) => self.template(sql, allowed, at.key("sql"))?,
+                (None, None, Some(request)) if allowed.contains(&"resource") => {
+                    self.request(request, allowed, &at.key("request"))?;
+                }
+                (None, None, Some(_)) => {
+                    return at.fault(
+                        "setup comes before the resource starts; put a request into a class's prepare",
+                    );
+                }
+                _ => return at.fault("a step is exactly one of command, sql, request"),
+            }
+        }
+        Ok(())
+    }
+
+    fn command(&self, command: &[Template], allowed: &[&str], at: &At) -> Result<(), Fault> {
+        if command.is_empty() {
+            return at
+                .clone()
+                .fault("a command is a list of a program and its arguments");
+        }
+        for (index, word) in command.iter().enumerate() {
+            self.template(word, allowed, at.index(index))?;
+        }
+        Ok(())
+    }
+
+    fn request(&self, request: &RequestForm, allowed: &[&str], at: &At) -> Result<(), Fault> {
+        self.template(&request.path, allowed, at.key("path"))?;
+        for (name, value) in &request.headers {
+            self.template(value, allowed, at.key("headers").key(name))?;
+        }
+        match &request.body {
+            Some(body) => self.template(body, allowed, at.key("body")),
+            None => Ok(()),
+        }
+    }
+
+    fn template(&self, template: &Template, allowed: &[&str], at: At) -> Result<(), Fault> {
+        for name in template.names() {
+            if let Some(tier) = name.strip_prefix("etcd.") {
+                if !self
+                    .manifest
+                    .tiers
+                    .keys()
+                    .any(|declared| declared.as_str() == tier)
+                {
+                    let declared = joined(self.manifest.tiers.keys());
+                    return at.fault(format!(
+                        "{{{name}}} names tier \"{tier}\", which is not declared; there are {declared}"
+                    ));
+                }
+                if !allowed.contains(&"database_url") {
+                    return at.fault(format!(
+                        "{{{name}}} has no value here; there are {}",
+                        braced(allowed)
+                    ));
+                }
+            } else if !allowed.contains(&name) {
+                return at.fault(format!(
+                    "{{{name}}} has no value here; there are {}",
+                    braced(allowed)
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn joined<T: ToString>(names: impl Iterator<Item = T>) -> String {
+    let names: Vec<String> = names.map(|name| name.to_string()).collect();
+    match names.is_empty() {
+        true => "none".to_owned(),
+        false => names.join(", "),
+    }
+}
+
+fn braced(names: &[&str]) -> String {
+    joined(names.iter().map(|name| format!("{{{name}}}")))
+}

@@ -1,0 +1,100 @@
+//! Faults in `fence.toml`, with the line on which each stands.
+
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use toml::de::{DeTable, DeValue};
+
+use super::check::{Fault, Step};
+
+/// Nothing can be run from this `fence.toml`. Correct the line, or name another file with `--config`.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConfigError {
+    /// There is none.
+    #[error(
+        "there is no fence.toml in {} or above it; write one, or name it with --config FILE",
+        from.display()
+    )]
+    NotFound {
+        /// Where the search began.
+        from: PathBuf,
+    },
+    /// It cannot be read.
+    #[error("cannot read {}", file.display())]
+    Read {
+        /// The file.
+        file: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A line of it is wrong.
+    #[error("{}:{line}: {message}", file.display())]
+    Line {
+        /// The file.
+        file: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong, and the right form.
+        message: String,
+    },
+}
+
+/// A file's text, to find lines in.
+pub(super) struct Lines<'a> {
+    file: &'a Path,
+    text: &'a str,
+}
+
+impl<'a> Lines<'a> {
+    pub(super) fn new(file: &'a Path, text: &'a str) -> Lines<'a> {
+        Lines { file, text }
+    }
+
+    /// A fault that the parser found.
+    pub(super) fn parse_error(&self, error: &toml::de::Error) -> ConfigError {
+        self.at(error.span().unwrap_or(0..0), error.message().replace('\n', " "))
+    }
+
+    /// A fault in what was parsed.
+    pub(super) fn fault(&self, fault: Fault) -> ConfigError {
+        self.at(self.span(&fault.at), fault.message)
+    }
+
+    fn at(&self, span: Range<usize>, message: String) -> ConfigError {
+        ConfigError::Line {
+            file: self.file.to_owned(),
+            line: self.text[..span.start.min(self.text.len())].matches('\n').count() + 1,
+            message,
+        }
+    }
+
+    /// Where the value stands, or the nearest thing around it that was written down.
+    fn span(&self, path: &[Step]) -> Range<usize> {
+        let Ok(table) = DeTable::parse(self.text) else {
+            return 0..0;
+        };
+        let mut span = table.span();
+        let mut here = DeValue::Table(table.into_inner());
+        for step in path {
+            let next = match (&here, step) {
+                (DeValue::Table(table), Step::Key(key)) => table
+                    .iter()
+                    .find(|(name, _)| name.get_ref() == key)
+                    .map(|(name, value)| match value.get_ref() {
+                        // A table's own span is its header or its braces; the key is where the eye looks.
+                        DeValue::Table(_) => (name.span(), value.get_ref().clone()),
+                        _ => (value.span(), value.get_ref().clone()),
+                    }),
+                (DeValue::Array(array), Step::Index(index)) => array
+                    .get(*index)
+                    .map(|value| (value.span(), value.get_ref().clone())),
+                _ => None,
+            };
+            let Some((found, value)) = next else { break };
+            span = found;
+            here = value;
+        }
+        span
+    }
+}

@@ -1,0 +1,101 @@
+//! The file's model, and how it is found and read.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use fence_core::{ClassName, Enforcement, Purpose, TierName, Ttl};
+use pause_kit::target::{ClassProof, Guard, Target};
+use serde::Deserialize;
+
+use super::check;
+use super::lines::{ConfigError, Lines};
+
+/// The file's name.
+pub(crate) const NAME: &str = "fence.toml";
+
+/// A `fence.toml`, parsed and checked. Its paths are absolute.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Manifest {
+    /// The folder of the file, filled in after parsing.
+    #[serde(skip)]
+    pub(crate) folder: PathBuf,
+    /// The tiers.
+    pub(crate) tiers: BTreeMap<TierName, Tier>,
+    /// The classes.
+    pub(crate) classes: BTreeMap<ClassName, Class>,
+    /// What is proven, by name.
+    #[serde(default)]
+    pub(crate) targets: BTreeMap<String, Target>,
+}
+
+/// A tier: a lock store of its own.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Tier {
+    /// What the tier is for, in a few words for the reader.
+    #[serde(rename = "about")]
+    _about: String,
+}
+
+/// A class of locks.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Class {
+    /// What a double holder does.
+    #[serde(rename = "purpose")]
+    _purpose: Purpose,
+    /// What refuses a stale holder.
+    pub(crate) enforcement: Enforcement,
+    /// The tier that grants it.
+    pub(crate) tier: TierName,
+    /// How long a grant lives without renewal.
+    #[serde(default)]
+    pub(crate) ttl: Ttl,
+    /// The guard's form; a fenced class has one.
+    pub(crate) guard: Option<Guard>,
+    /// How it is proven.
+    pub(crate) proof: Option<ClassProof>,
+}
+
+impl Manifest {
+    /// Reads the file named, or the first `fence.toml` from the current directory upwards.
+    pub(crate) fn load(named: Option<&Path>) -> Result<Manifest, ConfigError> {
+        let file = match named {
+            Some(file) => file.to_owned(),
+            None => find()?,
+        };
+        let text = std::fs::read_to_string(&file).map_err(|source| ConfigError::Read {
+            file: file.clone(),
+            source,
+        })?;
+        let lines = Lines::new(&file, &text);
+        let mut manifest: Manifest = toml::from_str(&text).map_err(|error| lines.parse_error(&error))?;
+        let folder = std::path::absolute(&file).map_err(|source| ConfigError::Read {
+            file: file.clone(),
+            source,
+        })?;
+        manifest.folder = folder.parent().expect("a file stands in a folder").to_owned();
+        manifest.anchor();
+        check::all(&manifest).map_err(|fault| lines.fault(fault))?;
+        Ok(manifest)
+    }
+
+    fn anchor(&mut self) {
+        for target in self.targets.values_mut() {
+            target.guard_sql = self.folder.join(&target.guard_sql);
+            target.defeat_sql = self.folder.join(&target.defeat_sql);
+        }
+    }
+}
+
+fn find() -> Result<PathBuf, ConfigError> {
+    let from = std::env::current_dir().map_err(|source| ConfigError::Read {
+        file: NAME.into(),
+        source,
+    })?;
+    from.ancestors()
+        .map(|folder| folder.join(NAME))
+        .find(|file| file.is_file())
+        .ok_or(ConfigError::NotFound { from })
+}

@@ -1,0 +1,106 @@
+//! Every exit code of the command, in one place.
+
+use std::error::Error;
+use std::process::ExitCode;
+
+/// The table at the end of `fence --help`.
+pub(crate) const HELP: &str = "\
+Exit codes:
+  0      proven; or the command did what it was asked
+  1      violated: a stale write was let in; with --danger-unfenced: every twin corrupts
+  2      wrong arguments or a wrong file; nothing was shown
+  3      inconclusive: void, blind or unknown; nothing was shown either way
+  4      a service could not be found, reached or started
+  128+n  ended by signal n: 130 for SIGINT, 143 for SIGTERM";
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// 0: proven, or done.
+    Done,
+    /// 1: an invariant was broken.
+    Violated,
+    /// 3: nothing was shown either way.
+    Inconclusive,
+    /// 128 + n: a signal ended it.
+    Signal(u8),
+}
+
+impl Ending {
+    fn code(self) -> u8 {
+        match self {
+            Ending::Done => 0,
+            Ending::Violated => 1,
+            Ending::Inconclusive => 3,
+            Ending::Signal(number) => 128 + number,
+        }
+    }
+}
+
+/// Why a command could not do what it was asked.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// 2: the arguments or a file are wrong. The error names the wrong word and the right form.
+    Usage(Box<dyn Error>),
+    /// 4: a service could not be found, reached or started.
+    Service(Box<dyn Error>),
+}
+
+impl Failure {
+    /// A fault in arguments or files.
+    pub(crate) fn usage(error: impl Into<Box<dyn Error>>) -> Failure {
+        Failure::Usage(error.into())
+    }
+
+    /// A service at fault.
+    pub(crate) fn service(error: impl Into<Box<dyn Error>>) -> Failure {
+        Failure::Service(error.into())
+    }
+
+    fn code(&self) -> u8 {
+        match self {
+            Failure::Usage(_) => 2,
+            Failure::Service(_) => 4,
+        }
+    }
+}
+
+/// Says on standard error what failed, with the whole chain of its sources, and gives the exit code.
+pub(crate) fn report(result: Result<Ending, Failure>) -> ExitCode {
+    match result {
+        Ok(ending) => ExitCode::from(ending.code()),
+        Err(failure) => {
+            let (Failure::Usage(error) | Failure::Service(error)) = &failure;
+            eprintln!("error: {}", chain(error.as_ref()));
+            ExitCode::from(failure.code())
+        }
+    }
+}
+
+/// An error and its sources in one line, outermost first.
+fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(source) = next {
+        text.push_str(": ");
+        text.push_str(&source.to_string());
+        next = source.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_codes_are_those_that_the_help_lists() {
+        assert_eq!(Ending::Done.code(), 0);
+        assert_eq!(Ending::Violated.code(), 1);
+        assert_eq!(Failure::usage("x").code(), 2);
+        assert_eq!(Ending::Inconclusive.code(), 3);
+        assert_eq!(Failure::service("x").code(), 4);
+        assert_eq!(Ending::Signal(2).code(), 130);
+        assert_eq!(Ending::Signal(15).code(), 143);
+    }
+}

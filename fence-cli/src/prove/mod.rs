@@ -1,0 +1,147 @@
+//! `fence prove`.
+
+mod etcd;
+mod progress;
+mod selection;
+mod summary;
+mod versions;
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use clap::Args;
+use fence_core::ClassName;
+use pause_kit::evidence::{Place, Verdict};
+use pause_kit::plan::{Halves, Plan};
+use pause_kit::reaper::ReaperCommand;
+use pause_kit::run::{Report, run as play};
+use pause_kit::scenario::ScenarioId;
+use pause_kit::services::{Services, ServicesConfig};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::arguments::REAPER;
+use crate::config::Manifest;
+use crate::exit::{Ending, Failure};
+use progress::Progress;
+
+/// What to prove, and where to put the evidence.
+#[derive(Debug, Args)]
+pub(crate) struct ProveArguments {
+    /// The file that declares classes and targets [default: fence.toml, here or above]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Prove this class only; repeat it for more
+    #[arg(long, value_name = "CLASS")]
+    class: Vec<ClassName>,
+    /// Run this scenario only, such as S02; repeat it for more
+    #[arg(long, value_name = "ID")]
+    scenario: Vec<ScenarioId>,
+    /// Draw the schedule from this number [default: a random one, which is printed]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Put the evidence into this folder, which is replaced whole [default: fence-evidence beside fence.toml; nowhere
+    /// when only a part is run]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Run the defeated halves alone and watch them corrupt, in services that are private to the run
+    #[arg(long)]
+    danger_unfenced: bool,
+}
+
+/// Proves.
+pub(crate) fn run(arguments: &ProveArguments) -> Result<Ending, Failure> {
+    let manifest = Manifest::load(arguments.config.as_deref()).map_err(Failure::usage)?;
+    let plan = selection::plan(arguments, &manifest).map_err(Failure::usage)?;
+    let place = place(arguments, &manifest)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(Failure::service)?;
+    let report = runtime.block_on(async {
+        // Dropping the run ends everything that it started, before this returns.
+        tokio::select! {
+            biased;
+            number = interrupted() => Ok(Err(number?)),
+            report = whole(&plan, &manifest) => report.map(Ok),
+        }
+    })?;
+    let report = match report {
+        Ok(report) => report,
+        Err(number) => {
+            eprintln!("interrupted: everything that was started is gone, and no evidence was written");
+            return Ok(Ending::Signal(number));
+        }
+    };
+    let kept = match place {
+        Some(place) => Some(keep(&place, &report).map_err(Failure::usage)?),
+        None => None,
+    };
+    print!("{}", summary::text(&plan, &report.evidence, kept.as_deref()));
+    Ok(ending(&plan, &report))
+}
+
+/// Where the evidence goes: a run of a part says nothing about the whole, so it never takes the whole's place.
+fn place(arguments: &ProveArguments, manifest: &Manifest) -> Result<Option<Place>, Failure> {
+    let part = arguments.danger_unfenced || !arguments.class.is_empty() || !arguments.scenario.is_empty();
+    let folder = match (&arguments.out, part) {
+        (Some(folder), _) => folder.clone(),
+        (None, false) => manifest.folder.join("fence-evidence"),
+        (None, true) => return Ok(None),
+    };
+    Place::check(&folder).map(Some).map_err(Failure::usage)
+}
+
+async fn whole(plan: &Plan, manifest: &Manifest) -> Result<Report, Failure> {
+    let progress = Progress::begin(plan);
+    let started = Instant::now();
+    let services = Services::start(ServicesConfig {
+        reaper: ReaperCommand {
+            program: plan.fence.clone(),
+            args: vec![REAPER.into()],
+        },
+        postgres: true,
+        etcd: manifest.tiers.keys().map(ToString::to_string).collect(),
+    });
+    let services = services.await.map_err(Failure::service)?;
+    progress.services_run(&services, started.elapsed());
+    let report = play(plan, &services, &etcd::EtcdStores, &progress).await;
+    progress.end();
+    report.map_err(|error| match error.is_in_configuration() {
+        true => Failure::usage(error),
+        false => Failure::service(error),
+    })
+}
+
+/// Waits for the first signal that asks the command to end, and gives its number.
+async fn interrupted() -> Result<u8, Failure> {
+    let listen = |kind| signal(kind).map_err(Failure::service);
+    let mut interrupt = listen(SignalKind::interrupt())?;
+    let mut terminate = listen(SignalKind::terminate())?;
+    let mut hangup = listen(SignalKind::hangup())?;
+    Ok(tokio::select! {
+        _ = interrupt.recv() => 2,
+        _ = terminate.recv() => 15,
+        _ = hangup.recv() => 1,
+    })
+}
+
+fn keep(place: &Place, report: &Report) -> Result<PathBuf, pause_kit::evidence::PublishError> {
+    let publication = place.prepare()?;
+    for history in &report.histories {
+        publication.write(&history.name, &history.text)?;
+    }
+    publication.commit(&report.evidence)
+}
+
+fn ending(plan: &Plan, report: &Report) -> Ending {
+    let worst = report.evidence.scenarios.iter().map(|scenario| scenario.verdict);
+    match (plan.halves, worst.clone().min(), worst.max()) {
+        // Every twin must have corrupted: the mildest verdict counts.
+        (Halves::DefeatedOnly, Some(Verdict::Violated), _) => Ending::Violated,
+        (Halves::DefeatedOnly, _, _) => Ending::Inconclusive,
+        (Halves::Pair, _, Some(Verdict::Violated)) => Ending::Violated,
+        (Halves::Pair, _, Some(Verdict::Proven)) => Ending::Done,
+        (Halves::Pair, _, _) => Ending::Inconclusive,
+    }
+}

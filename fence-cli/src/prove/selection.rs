@@ -1,0 +1,166 @@
+//! From arguments and `fence.toml` to what is run.
+
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::path::Path;
+use std::sync::Arc;
+
+use fence_core::ClassName;
+use fence_pg::GuardSha256;
+use pause_kit::plan::{ClassPlan, Halves, Plan};
+use pause_kit::scenario::ScenarioId;
+use pause_kit::schedule::Schedule;
+
+use super::ProveArguments;
+use crate::config::Manifest;
+
+/// The arguments ask for something that `fence.toml` does not declare. Ask for one of those listed.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SelectionError {
+    #[error("class \"{class}\" is not declared with a proof; there are {declared}")]
+    NoClass { class: ClassName, declared: String },
+    #[error("scenario {scenario} is not declared for any class asked for; there are {declared}")]
+    NoScenario { scenario: ScenarioId, declared: String },
+    #[error(
+        "no class in fence.toml has a proof; a class that is fenced is proven by its [classes.NAME.proof]"
+    )]
+    Nothing,
+    #[error("cannot read {path}")]
+    Guard { path: String, source: std::io::Error },
+    #[error("the running executable is not known")]
+    Executable(#[source] std::io::Error),
+}
+
+/// What is run.
+pub(super) fn plan(arguments: &ProveArguments, manifest: &Manifest) -> Result<Plan, SelectionError> {
+    let classes = classes(arguments, manifest)?;
+    let scenarios = scenarios(arguments, &classes)?;
+    let seed = arguments.seed.unwrap_or_else(random_seed);
+    Ok(Plan {
+        fence: std::env::current_exe().map_err(SelectionError::Executable)?,
+        started: jiff::Timestamp::now().to_string(),
+        guard_sha256: guard_sha256(&classes)?,
+        versions: BTreeMap::from([("fence".to_owned(), env!("CARGO_PKG_VERSION").to_owned())]),
+        schedule: Schedule::draw(seed, &scenarios),
+        halves: match arguments.danger_unfenced {
+            true => Halves::DefeatedOnly,
+            false => Halves::Pair,
+        },
+        classes,
+    })
+}
+
+fn classes(arguments: &ProveArguments, manifest: &Manifest) -> Result<Vec<ClassPlan>, SelectionError> {
+    let targets: BTreeMap<&String, Arc<_>> = manifest
+        .targets
+        .iter()
+        .map(|(name, target)| (name, Arc::new(target.clone())))
+        .collect();
+    let proven: Vec<ClassPlan> = manifest
+        .classes
+        .iter()
+        .filter_map(|(name, class)| {
+            let proof = class.proof.clone()?;
+            Some(ClassPlan {
+                name: name.clone(),
+                tier: class.tier.clone(),
+                ttl: class.ttl,
+                guard: class.guard?,
+                target: Arc::clone(targets.get(&proof.target)?),
+                proof,
+            })
+        })
+        .collect();
+    if proven.is_empty() {
+        return Err(SelectionError::Nothing);
+    }
+    for class in &arguments.class {
+        if !proven.iter().any(|proven| proven.name == *class) {
+            let declared = joined(proven.iter().map(|class| &class.name));
+            return Err(SelectionError::NoClass {
+                class: class.clone(),
+                declared,
+            });
+        }
+    }
+    let asked = |class: &ClassPlan| arguments.class.is_empty() || arguments.class.contains(&class.name);
+    let mut classes: Vec<ClassPlan> = proven.into_iter().filter(asked).collect();
+    let declared = joined(classes.iter().flat_map(|class| &class.proof.scenarios));
+    for scenario in &arguments.scenario {
+        if !classes
+            .iter()
+            .any(|class| class.proof.scenarios.contains(scenario))
+        {
+            return Err(SelectionError::NoScenario {
+                scenario: *scenario,
+                declared,
+            });
+        }
+    }
+    if !arguments.scenario.is_empty() {
+        classes.retain(|class| {
+            arguments
+                .scenario
+                .iter()
+                .any(|one| class.proof.scenarios.contains(one))
+        });
+    }
+    Ok(classes)
+}
+
+fn scenarios(
+    arguments: &ProveArguments,
+    classes: &[ClassPlan],
+) -> Result<Vec<(ClassName, ScenarioId)>, SelectionError> {
+    let asked =
+        |scenario: &ScenarioId| arguments.scenario.is_empty() || arguments.scenario.contains(scenario);
+    Ok(classes
+        .iter()
+        .flat_map(|class| {
+            class
+                .proof
+                .scenarios
+                .iter()
+                .map(|scenario| (class.name.clone(), *scenario))
+        })
+        .filter(|(_, scenario)| asked(scenario))
+        .collect())
+}
+
+/// Over the SQL of every target in the run, as it stands on disk now.
+fn guard_sha256(classes: &[ClassPlan]) -> Result<String, SelectionError> {
+    let mut folders: Vec<&Path> = classes
+        .iter()
+        .map(|class| class.target.guard_sql.as_path())
+        .collect();
+    folders.sort();
+    folders.dedup();
+    let mut files = Vec::new();
+    for folder in folders {
+        let failed = |source| SelectionError::Guard {
+            path: folder.display().to_string(),
+            source,
+        };
+        for entry in std::fs::read_dir(folder).map_err(failed)? {
+            let path = entry.map_err(failed)?.path();
+            if path.extension().is_some_and(|extension| extension == "sql") {
+                let name = path
+                    .file_name()
+                    .unwrap_or_default()
+                    .to_string_lossy()
+                    .into_owned();
+                files.push((name, std::fs::read(&path).map_err(failed)?));
+            }
+        }
+    }
+    Ok(GuardSha256::of(files).to_string())
+}
+
+/// Small enough to be typed again, and to pass through any JSON reader unrounded.
+fn random_seed() -> u64 {
+    RandomState::new().build_hasher().finish() >> 32
+}
+
+fn joined<T: ToString>(names: impl Iterator<Item = T>) -> String {
+    names.map(|name| name.to_string()).collect::<Vec<_>>().join(", ")
+}
