@@ -100,6 +100,8 @@ impl Pump<'_> {
             }
             let undecided = shared.read(|state| state.is_undecided(number, direction));
             let arrived = tokio::select! {
+                // What has arrived counts, also when this task could not run in time.
+                biased;
                 arrived = socket.read(&mut buffer) => arrived,
                 () = tokio::time::sleep(PATIENCE), if undecided => {
                     shared.change(|state| state.lost_patience(number, direction));

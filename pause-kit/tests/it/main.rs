@@ -10,6 +10,7 @@ mod gates;
 mod history;
 mod judge;
 mod path;
+mod path_properties;
 mod reaper;
 mod services;
 mod stopper;

@@ -300,6 +300,31 @@ async fn a_holders_reset_waits_for_the_answer_and_then_reaches_the_resource_as_a
 }
 
 #[tokio::test]
+async fn an_answer_to_a_holder_that_is_gone_is_recorded_to_its_last_byte() {
+    let options = PathOptions {
+        window_bytes: 1024,
+        ..PathOptions::http()
+    };
+    let (_resource, path, mut holder, mut server) = connected(options).await;
+    holder.write_all(REQUEST).await.unwrap();
+    read_exactly(&mut server, REQUEST.len()).await;
+    holder.set_zero_linger().unwrap();
+    drop(holder);
+    soon(path.wait(|log| log.last()?.to_resource.close())).await;
+    let body = vec![b'x'; 1 << 20];
+    let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
+    soon(server.write_all(&[head.as_bytes(), &body].concat()))
+        .await
+        .unwrap();
+    let record = soon(path.wait(|log| log.last()?.ended.map(|_| log.last().cloned())))
+        .await
+        .unwrap();
+    let answer = http::exchanges(&record).unwrap().remove(0).answer.unwrap();
+    assert_eq!((answer.complete, answer.body, answer.ended), (true, body, None));
+    assert!(record.to_holder.broken().is_some());
+}
+
+#[tokio::test]
 async fn a_close_between_exchanges_passes_at_once() {
     let (_resource, _path, mut holder, mut server) = connected(PathOptions::http()).await;
     holder.write_all(REQUEST).await.unwrap();
