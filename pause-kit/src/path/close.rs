@@ -13,7 +13,8 @@ pub enum CloseRule {
     AtOnce,
     /// Once the function says that the upstream owes no answer any more, or once the upstream has closed its side. The
     /// function sees the connection at every change and is asked only while a close is kept back;
-    /// [`crate::wire::http::answered`] is the one for HTTP.
+    /// [`wire::http::answered`](crate::wire::http::answered) and [`wire::postgres::answered`](crate::wire::postgres::answered)
+    /// are such functions.
     Answered(fn(&Connection) -> bool),
     /// Not before [`Path::let_close`](super::Path::let_close).
     WhenLet,

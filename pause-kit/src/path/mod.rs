@@ -16,6 +16,32 @@
 //! can be handed on, and its time of handing on after the kernel took it, so the interval from a request's first arrival
 //! to its answer's last handing on contains all that the resource did for it.
 //!
+//! ```
+//! use pause_kit::path::{Direction, Hold, Path, PathOptions};
+//! use tokio::io::{AsyncReadExt, AsyncWriteExt};
+//! use tokio::net::{TcpListener, TcpStream};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let resource = TcpListener::bind("127.0.0.1:0").await?;
+//! let path = Path::open(resource.local_addr()?, PathOptions::http()).await?;
+//!
+//! let hold = path.hold(Hold::new(Direction::ToResource).at_byte(4));
+//! let mut holder = TcpStream::connect(path.address()).await?;
+//! holder.write_all(b"GET / HTTP/1.1\r\n\r\n").await?;
+//! assert_eq!(hold.engaged().await.at_byte, 4);
+//! // The resource has `GET `. Meanwhile the lock goes to somebody else.
+//! let released = hold.release();
+//!
+//! let (mut server, _) = resource.accept().await?;
+//! let mut request = [0; 18];
+//! server.read_exact(&mut request).await?;
+//! assert_eq!(&request, b"GET / HTTP/1.1\r\n\r\n");
+//! assert!(path.read(|log| log.connections()[0].to_resource.forwarded_at(4)) >= Some(released));
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # What a path does not do
 //!
 //! It speaks no TLS, it does not change the number of bytes, and it forgets nothing: its log holds every byte for as long

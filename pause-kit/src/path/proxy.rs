@@ -44,8 +44,16 @@ impl PathOptions {
         }
     }
 
-    /// For protocols whose servers do not drop the work of a client that is gone, such as PostgreSQL's: a close is passed
-    /// on at once.
+    /// For PostgreSQL: a client's close waits until the server has answered every query.
+    #[must_use]
+    pub fn postgres() -> Self {
+        Self {
+            close_rule: CloseRule::Answered(crate::wire::postgres::answered),
+            ..Self::plain()
+        }
+    }
+
+    /// For any other protocol: a close is passed on at once.
     #[must_use]
     pub fn plain() -> Self {
         Self {

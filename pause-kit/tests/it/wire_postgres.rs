@@ -7,6 +7,7 @@ use pause_kit::services::for_tests;
 use pause_kit::wire::postgres::{
     Completion, Parameter, ServerMessage, Statement, TransactionStatus, server_messages, statements,
 };
+use tokio::task::AbortHandle;
 use tokio_postgres::{Client, Config, NoTls};
 
 use crate::wait::soon;
@@ -15,25 +16,30 @@ use crate::wait::soon;
 async fn connected() -> (Path, Client) {
     let services = for_tests().await;
     let database = services.fresh_database().await;
-    let upstream = SocketAddr::new("127.0.0.1".parse().unwrap(), services.postgres().port());
-    let path = Path::open(upstream, PathOptions::plain()).await.unwrap();
-    let client = connect(&path, database.as_str()).await;
+    let path = open(services.postgres().port()).await;
+    let (client, _) = connect(path.address().port(), database.as_str()).await;
     (path, client)
 }
 
-async fn connect(path: &Path, database: &str) -> Client {
-    let named: Config = database.parse().unwrap();
+async fn open(port: u16) -> Path {
+    Path::open(SocketAddr::from(([127, 0, 0, 1], port)), PathOptions::postgres())
+        .await
+        .unwrap()
+}
+
+/// A client of the database as `url` names it, through another port, and what ends its socket.
+async fn connect(port: u16, url: &str) -> (Client, AbortHandle) {
+    let named: Config = url.parse().unwrap();
     let mut config = Config::new();
     config
         .host("127.0.0.1")
-        .port(path.address().port())
+        .port(port)
         .user(named.get_user().unwrap());
     config
         .password(named.get_password().unwrap())
         .dbname(named.get_dbname().unwrap());
     let (client, connection) = config.connect(NoTls).await.unwrap();
-    tokio::spawn(connection);
-    client
+    (client, tokio::spawn(connection).abort_handle())
 }
 
 fn first(path: &Path) -> Connection {
@@ -210,4 +216,34 @@ async fn bounds_are_replaced_on_their_way_to_the_server() {
     assert_eq!((shown.as_str(), replaced.fired()), ("0", 1));
     let number: ConnectionNumber = first(&path).number;
     assert_eq!(path.connection(number).unwrap().to_resource.impatient(), 0);
+}
+
+#[tokio::test]
+async fn a_clients_close_waits_until_the_server_has_answered_its_query() {
+    let services = for_tests().await;
+    let database = services.fresh_database().await;
+    let path = open(services.postgres().port()).await;
+    let (blocker, _) = connect(services.postgres().port(), database.as_str()).await;
+    blocker
+        .batch_execute("CREATE TABLE t (id int); BEGIN; LOCK TABLE t")
+        .await
+        .unwrap();
+
+    let (client, socket) = connect(path.address().port(), database.as_str()).await;
+    tokio::spawn(async move { client.batch_execute("INSERT INTO t VALUES (1)").await });
+    soon(path.wait(|log| statements(log.last()?).unwrap().pop()?.sent)).await;
+    socket.abort();
+    soon(path.wait(|log| log.last()?.to_resource.close())).await;
+    assert_eq!(
+        path.read(|log| log.last().unwrap().to_resource.close_passed()),
+        None
+    );
+    blocker.batch_execute("COMMIT").await.unwrap();
+
+    let record = soon(path.wait(|log| log.last()?.ended.map(|_| log.last().cloned())))
+        .await
+        .unwrap();
+    let late = find(&record, "INSERT");
+    assert_eq!(late.tag(), Some("INSERT 0 1"));
+    assert!(record.to_resource.close_passed() >= late.ready.map(|(_, at)| at));
 }

@@ -11,7 +11,7 @@ pub use frame::{
     ClientMessage, ClientStream, Framed, MalformedPostgres, Notice, Parameter, ServerMessage, ServerStream,
     TransactionStatus, client_messages, server_messages,
 };
-pub use statement::{Completion, Statement, statements};
+pub use statement::{Completion, Statement, answered, statements};
 
 #[cfg(test)]
 mod tests;

@@ -72,6 +72,22 @@ impl Statement {
 ///
 /// [`MalformedPostgres`] when either direction holds bytes that are no message of the protocol.
 pub fn statements(connection: &Connection) -> Result<Vec<Statement>, MalformedPostgres> {
+    pair(connection).map(|pairing| pairing.statements)
+}
+
+/// Whether the server owes nothing on this connection: it has reported readiness after every query and every Sync that has
+/// arrived, or it waits for copy data, which its client can no longer send once it has closed. What cannot be read is
+/// not waited for.
+///
+/// For [`CloseRule::Answered`](crate::path::CloseRule::Answered).
+#[must_use]
+pub fn answered(connection: &Connection) -> bool {
+    pair(connection).map_or(true, |pairing| {
+        pairing.copying_in || !pairing.owed.iter().any(Owed::ends_in_readiness)
+    })
+}
+
+fn pair(connection: &Connection) -> Result<Pairing, MalformedPostgres> {
     let (asked, answered) = (&connection.to_resource, &connection.to_holder);
     let server = server_messages(answered.bytes(), asked.bytes())?;
     let client = client_messages(asked.bytes(), server.encrypted)?;
@@ -99,7 +115,7 @@ pub fn statements(connection: &Connection) -> Result<Vec<Statement>, MalformedPo
     for (message, began, sent) in next.into_iter().chain(asking) {
         pairing.client(message, began, sent);
     }
-    Ok(pairing.statements)
+    Ok(pairing)
 }
 
 /// Pairs what the client asked with what the server answered, in order.
@@ -111,6 +127,8 @@ struct Pairing {
     owed: VecDeque<Owed>,
     /// Statements that wait for the next readiness.
     unready: Vec<usize>,
+    /// Whether the server has asked for copy data and not said that the copy is over.
+    copying_in: bool,
 }
 
 /// An answer that the server owes.
@@ -124,6 +142,12 @@ enum Owed {
     Execute(usize),
     /// Readiness.
     Sync,
+}
+
+impl Owed {
+    fn ends_in_readiness(&self) -> bool {
+        matches!(self, Self::Query(_) | Self::Sync)
+    }
 }
 
 impl Pairing {
@@ -177,6 +201,8 @@ impl Pairing {
     }
 
     fn server(&mut self, message: ServerMessage, at: Instant) {
+        // G asks for copy data; whatever the server says next ends that.
+        self.copying_in = message == ServerMessage::Other(b'G');
         match message {
             ServerMessage::ParseComplete | ServerMessage::BindComplete | ServerMessage::CloseComplete => {
                 self.owed.pop_front_if(|owed| *owed == Owed::Step);
