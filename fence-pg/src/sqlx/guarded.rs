@@ -6,6 +6,10 @@ use fence_core::{Claim, Effect, Receipt};
 use super::{sort, sort_at};
 use crate::error::{EndedInside, GuardError, Phase};
 
+const ADMIT: &str = "SELECT fence.admit($1, $2, $3, $4), pg_current_xact_id()::text";
+const RAISE_MARK: &str = "SELECT fence.raise_mark($1, $2, $3, $4), pg_current_xact_id()::text";
+const STILL_OPEN: &str = "SELECT pg_current_xact_id_if_assigned()::text";
+
 /// The isolation level of a guarded transaction. Each is right under the mark guard; above READ COMMITTED a claim that came
 /// after another one of its key may end as [`GuardError::Retryable`] instead of waiting its turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,12 +70,7 @@ pub async fn open(pool: &PgPool, claim: &Claim) -> Result<Unadmitted, GuardError
 /// [`GuardError`]; after [`GuardError::Unknown`] the mark may have been raised: raise it again.
 pub async fn raise_mark(pool: &PgPool, claim: &Claim) -> Result<Receipt, GuardError> {
     let mut opened = open(pool, claim).await?;
-    let xid = present(
-        &mut opened.transaction,
-        claim,
-        "SELECT fence.raise_mark($1, $2, $3, $4), pg_current_xact_id()::text",
-    )
-    .await?;
+    let xid = present(&mut opened.transaction, claim, RAISE_MARK).await?;
     let guarded = opened.admitted(xid);
     guarded.commit(Effect::NoWrite("raised the mark".into())).await
 }
@@ -83,13 +82,7 @@ pub async fn raise_mark(pool: &PgPool, claim: &Claim) -> Result<Receipt, GuardEr
 ///
 /// [`GuardError`]; the transaction has failed and must be rolled back.
 pub async fn admit(connection: &mut PgConnection, claim: &Claim) -> Result<(), GuardError> {
-    present(
-        connection,
-        claim,
-        "SELECT fence.admit($1, $2, $3, $4), pg_current_xact_id()::text",
-    )
-    .await
-    .map(|_xid| ())
+    present(connection, claim, ADMIT).await.map(|_xid| ())
 }
 
 /// Presents the claim, and returns the transaction's id.
@@ -129,12 +122,7 @@ impl Unadmitted {
     ///
     /// [`GuardError`]: a refusal, or what kept the database from deciding. Nothing was written.
     pub async fn admit(mut self) -> Result<Guarded, GuardError> {
-        let xid = present(
-            &mut self.transaction,
-            &self.claim,
-            "SELECT fence.admit($1, $2, $3, $4), pg_current_xact_id()::text",
-        )
-        .await?;
+        let xid = present(&mut self.transaction, &self.claim, ADMIT).await?;
         Ok(self.admitted(xid))
     }
 
@@ -190,7 +178,7 @@ impl Guarded {
     pub async fn commit(mut self, effect: Effect) -> Result<Receipt, GuardError> {
         // sqlx does not show COMMIT's tag. The server commits if the transaction is still there and has not failed, which
         // this statement finds out; nothing can come between it and COMMIT on the same connection.
-        let xid: Option<String> = ::sqlx::query_scalar("SELECT pg_current_xact_id_if_assigned()::text")
+        let xid: Option<String> = ::sqlx::query_scalar(STILL_OPEN)
             .fetch_one(&mut *self.transaction)
             .await
             .map_err(|error| sort_at(error, Phase::Statement, Some(&self.claim)))?;
@@ -212,5 +200,24 @@ impl Guarded {
     /// [`GuardError::Unavailable`] when the connection is lost; the server rolls back then, too.
     pub async fn rollback(self) -> Result<(), GuardError> {
         self.transaction.rollback().await.map_err(sort)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_emitted_sql_is_the_one_on_file() {
+        for (emitted, on_file) in [
+            (ADMIT, include_str!("../../tests/emitted/mark_admit.sql")),
+            (RAISE_MARK, include_str!("../../tests/emitted/mark_raise.sql")),
+            (
+                STILL_OPEN,
+                include_str!("../../tests/emitted/mark_commit_check.sql"),
+            ),
+        ] {
+            assert_eq!(on_file.trim_end(), format!("{emitted};"));
+        }
     }
 }

@@ -90,3 +90,54 @@ fn quote(name: &str) -> Result<String, IdentifierError> {
 fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::bounds::{BOUNDS_SQL, Bounds};
+    use super::*;
+
+    #[test]
+    fn the_emitted_sql_is_the_one_on_file() {
+        let guard = ColumnGuard::new("settlement_batch", "id", "fence_token")
+            .and_then(|guard| guard.in_schema("odd \"name\""))
+            .expect("these are names");
+        for (emitted, on_file) in [
+            (
+                format!("BEGIN; {BOUNDS_SQL}"),
+                include_str!("../../tests/emitted/column_begin.sql"),
+            ),
+            (
+                guard.update_sql("state = $3", "amount"),
+                include_str!("../../tests/emitted/column_update.sql"),
+            ),
+            (
+                guard.update_sql("", ""),
+                include_str!("../../tests/emitted/column_touch.sql"),
+            ),
+            (
+                EXPLAIN_COLUMN.to_owned(),
+                include_str!("../../tests/emitted/column_explain.sql"),
+            ),
+            (
+                EXPLAIN_BLOCK.to_owned(),
+                include_str!("../../tests/emitted/column_explain_block.sql"),
+            ),
+            (
+                COMMIT.to_owned(),
+                include_str!("../../tests/emitted/column_commit.sql"),
+            ),
+        ] {
+            assert_eq!(on_file.trim_end(), format!("{emitted};"));
+        }
+        assert_eq!(Bounds::default().begin_sql(), format!("BEGIN; {BOUNDS_SQL}"));
+    }
+
+    #[test]
+    fn what_cannot_be_a_name_is_refused() {
+        for name in ["", "a\0b", &"x".repeat(64)] {
+            assert!(ColumnGuard::new(name, "id", "token").is_err(), "{name:?}");
+            assert!(ColumnGuard::new("t", name, "token").is_err(), "{name:?}");
+            assert!(ColumnGuard::new("t", "id", name).is_err(), "{name:?}");
+        }
+    }
+}

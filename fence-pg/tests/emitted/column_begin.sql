@@ -1,0 +1,1 @@
+BEGIN; SET LOCAL lock_timeout = '2000ms'; SET LOCAL idle_in_transaction_session_timeout = '5000ms'; SELECT set_config('synchronous_commit', 'local', true) WHERE current_setting('synchronous_commit') = 'off'; SELECT pg_current_xact_id()::text;

@@ -1,0 +1,551 @@
+//! The column guard.
+
+use std::time::{Duration, Instant};
+
+use fence_core::{Claim, Effect, Refusal, Token};
+use fence_pg::tokio_postgres::{Bounds, ColumnGuard};
+use fence_pg::{GuardError, Refused};
+use tokio_postgres::Client;
+
+use crate::support::{Database, claim, client, code, failure, refused};
+
+fn guard() -> ColumnGuard {
+    ColumnGuard::new("account", "id", "fence").unwrap()
+}
+
+/// A claim of a key with a small token, as another issuer grants them.
+fn presents(key: &str, token: i64) -> Claim {
+    Claim {
+        token: Token::new(token).unwrap(),
+        ..claim(key, 1)
+    }
+}
+
+async fn accounts() -> Database {
+    let database = Database::guarded().await;
+    database
+        .run(
+            "CREATE TABLE account (id bigint PRIMARY KEY, balance bigint NOT NULL, fence bigint NOT NULL DEFAULT 0);
+             SELECT fence.protect_column('paydb.balance', 'account', 'id', 'fence');
+             INSERT INTO account VALUES (1, 100, 30), (2, 100, 35);",
+        )
+        .await;
+    database
+}
+
+async fn add(client: &mut Client, claim: &Claim, amount: i64) -> Result<i64, GuardError> {
+    let mut transaction = guard().begin(client, claim, Bounds::default()).await?;
+    let row = transaction
+        .update("balance = balance + $3", "balance", &[&amount])
+        .await?;
+    drop(transaction.commit(Effect::Applied).await?);
+    Ok(row.get("balance"))
+}
+
+#[tokio::test]
+async fn the_newer_holder_writes_and_the_older_one_is_refused_with_both_numbers() {
+    let database = accounts().await;
+    let mut client = database.client().await;
+    assert_eq!(add(&mut client, &presents("1", 34), 5).await.unwrap(), 105);
+    let stale = refused(add(&mut client, &presents("1", 33), 7).await);
+    let (presented, seen) = (Token::new(33).unwrap(), Token::new(34).unwrap());
+    assert_eq!(stale, Refused::Claim(Refusal::Stale { presented, seen }));
+    assert_eq!(add(&mut client, &presents("1", 34), 5).await.unwrap(), 110);
+    assert_eq!(
+        database.number("SELECT fence FROM account WHERE id = 1").await,
+        34
+    );
+}
+
+#[tokio::test]
+async fn no_row_is_told_apart_from_a_stale_token_and_from_a_null_one() {
+    let database = accounts().await;
+    let mut client = database.client().await;
+    let absent = add(&mut client, &presents("999", 34), 5).await;
+    assert!(matches!(absent, Err(GuardError::NotFound)), "{absent:?}");
+
+    let (presented, seen) = (Token::new(34).unwrap(), Token::new(35).unwrap());
+    let stale = refused(add(&mut client, &presents("2", 34), 5).await);
+    assert_eq!(stale, Refused::Claim(Refusal::Stale { presented, seen }));
+
+    database
+        .run("ALTER TABLE account ALTER fence DROP NOT NULL; UPDATE account SET fence = NULL WHERE id = 1")
+        .await;
+    match add(&mut client, &presents("1", 34), 5).await {
+        Err(GuardError::Database { sqlstate, source }) => {
+            assert_eq!(sqlstate.as_deref(), Some("22004"));
+            assert!(format!("{source:?}").contains("is NULL"), "{source:?}");
+        }
+        other => panic!("a NULL token is an error of its own, got {other:?}"),
+    }
+    assert_eq!(
+        database.number("SELECT sum(balance)::bigint FROM account").await,
+        200
+    );
+}
+
+#[tokio::test]
+async fn a_row_hidden_by_row_security_is_not_found_and_an_upsert_of_it_fails_as_itself() {
+    let database = accounts().await;
+    let app = pause_kit::services::for_tests().await.postgres();
+    let login = app
+        .create_login(&format!("{}_app", database.url.database()))
+        .await
+        .unwrap();
+    database
+        .run(&format!(
+            "GRANT CONNECT ON DATABASE {0} TO {1};
+             GRANT USAGE ON SCHEMA public, fence TO {1};
+             GRANT SELECT, INSERT, UPDATE ON account TO {1};
+             GRANT EXECUTE ON FUNCTION fence.explain_column, fence.explain_block TO {1};
+             ALTER TABLE account ENABLE ROW LEVEL SECURITY;
+             CREATE POLICY negative ON account TO {1} USING (balance < 0);",
+            database.url.database(),
+            login.role
+        ))
+        .await;
+    let mut app = client(&app.url(database.url.database(), &login)).await;
+    let hidden = add(&mut app, &presents("1", 40), 5).await;
+    assert!(matches!(hidden, Err(GuardError::NotFound)), "{hidden:?}");
+    let upsert = "INSERT INTO account VALUES (1, -5, 40) ON CONFLICT (id) DO UPDATE SET fence = 40";
+    assert_eq!(code(&app, upsert).await, "42501");
+    // Its own rows are guarded as anybody's.
+    database.run("INSERT INTO account VALUES (3, -100, 41)").await;
+    let (presented, seen) = (Token::new(40).unwrap(), Token::new(41).unwrap());
+    let stale = refused(add(&mut app, &presents("3", 40), 5).await);
+    assert_eq!(stale, Refused::Claim(Refusal::Stale { presented, seen }));
+}
+
+#[tokio::test]
+async fn a_held_row_is_blocked_within_the_bound_and_names_who_holds_it() {
+    let database = accounts().await;
+    let holder = database.client().await;
+    holder
+        .batch_execute(
+            "SET application_name = 'worker-7'; BEGIN; UPDATE account SET balance = 0 WHERE id = 1",
+        )
+        .await
+        .unwrap();
+    let mut client = database.client().await;
+    let began = Instant::now();
+    match add(&mut client, &presents("1", 34), 5).await {
+        Err(GuardError::Blocked { by: Some(by) }) => {
+            assert!(
+                by.contains("pid ") && by.contains("application 'worker-7'"),
+                "{by}"
+            );
+        }
+        other => panic!("not blocked: {other:?}"),
+    }
+    let waited = began.elapsed();
+    assert!(
+        waited >= Duration::from_millis(1900) && waited < Duration::from_millis(3500),
+        "{waited:?}"
+    );
+    // The same client goes on, with nothing of the bounds left behind.
+    for setting in ["lock_timeout", "idle_in_transaction_session_timeout"] {
+        let row = client.query_one(&format!("SHOW {setting}"), &[]).await.unwrap();
+        assert_eq!(row.get::<_, String>(0), "0", "{setting}");
+    }
+    holder.batch_execute("ROLLBACK").await.unwrap();
+    assert_eq!(add(&mut client, &presents("1", 34), 5).await.unwrap(), 105);
+}
+
+#[tokio::test]
+async fn after_a_blocked_update_the_transaction_is_over_and_says_so() {
+    let database = accounts().await;
+    let holder = database.client().await;
+    holder
+        .batch_execute("BEGIN; UPDATE account SET balance = 0 WHERE id = 1")
+        .await
+        .unwrap();
+    let mut client = database.client().await;
+    let bounds = Bounds::new(Duration::from_millis(50), Duration::from_secs(5)).unwrap();
+    let mut transaction = guard()
+        .begin(&mut client, &presents("1", 34), bounds)
+        .await
+        .unwrap();
+    let blocked = transaction.update("", "", &[]).await;
+    assert!(matches!(blocked, Err(GuardError::Blocked { .. })), "{blocked:?}");
+    let again = transaction.update("", "", &[]).await;
+    assert!(matches!(again, Err(GuardError::Misuse(_))), "{again:?}");
+    let commit = transaction.commit(Effect::Applied).await;
+    assert!(matches!(commit, Err(GuardError::Misuse(_))), "{commit:?}");
+}
+
+#[tokio::test]
+async fn a_holder_idle_in_its_transaction_loses_it_and_its_row_is_free() {
+    let database = accounts().await;
+    let mut old = database.client().await;
+    let bounds = Bounds::new(Duration::from_secs(2), Duration::from_millis(300)).unwrap();
+    let mut transaction = guard().begin(&mut old, &presents("1", 33), bounds).await.unwrap();
+    transaction
+        .update("balance = balance + 1", "", &[])
+        .await
+        .unwrap();
+
+    // Its successor waits for the row, which the server frees at the idle bound.
+    let mut new = database.client().await;
+    assert_eq!(add(&mut new, &presents("1", 34), 5).await.unwrap(), 105);
+
+    let late = transaction.commit(Effect::Applied).await;
+    assert!(
+        matches!(
+            late,
+            Err(GuardError::Unknown { .. } | GuardError::Retryable { .. })
+        ),
+        "{late:?}"
+    );
+    let mut old = database.client().await;
+    let (presented, seen) = (Token::new(33).unwrap(), Token::new(34).unwrap());
+    let again = refused(add(&mut old, &presents("1", 33), 1).await);
+    assert_eq!(again, Refused::Claim(Refusal::Stale { presented, seen }));
+    assert_eq!(
+        database.number("SELECT balance FROM account WHERE id = 1").await,
+        105
+    );
+}
+
+#[tokio::test]
+async fn the_bounds_hold_for_the_transaction_alone_and_a_commit_is_on_disk() {
+    let database = accounts().await;
+    let mut client = database.client().await;
+    client
+        .batch_execute("SET synchronous_commit = off")
+        .await
+        .unwrap();
+    let transaction = guard()
+        .begin(&mut client, &presents("1", 34), Bounds::default())
+        .await
+        .unwrap();
+    for (setting, value) in [
+        ("lock_timeout", "2s"),
+        ("idle_in_transaction_session_timeout", "5s"),
+        ("synchronous_commit", "local"),
+    ] {
+        let row = transaction
+            .client()
+            .query_one(&format!("SHOW {setting}"), &[])
+            .await
+            .unwrap();
+        assert_eq!(row.get::<_, String>(0), value, "{setting}");
+    }
+    transaction.rollback().await.unwrap();
+    client.batch_execute("SET synchronous_commit = on").await.unwrap();
+    let transaction = guard()
+        .begin(&mut client, &presents("1", 34), Bounds::default())
+        .await
+        .unwrap();
+    let row = transaction
+        .client()
+        .query_one("SHOW synchronous_commit", &[])
+        .await
+        .unwrap();
+    assert_eq!(row.get::<_, String>(0), "on", "a stricter setting stays");
+}
+
+#[tokio::test]
+async fn a_dropped_transaction_is_rolled_back_before_the_client_goes_on() {
+    let database = accounts().await;
+    let mut client = database.client().await;
+    let mut transaction = guard()
+        .begin(&mut client, &presents("1", 34), Bounds::default())
+        .await
+        .unwrap();
+    transaction.update("balance = 0", "", &[]).await.unwrap();
+    drop(transaction);
+    let row = client
+        .query_one("SELECT balance, fence FROM account WHERE id = 1", &[])
+        .await
+        .unwrap();
+    assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (100, 30));
+    assert_eq!(add(&mut client, &presents("1", 33), 5).await.unwrap(), 105);
+}
+
+#[tokio::test]
+async fn commit_answers_only_for_what_the_server_committed() {
+    let database = accounts().await;
+    let mut client = database.client().await;
+    // A failed statement, swallowed: the server would answer COMMIT with ROLLBACK.
+    let mut transaction = guard()
+        .begin(&mut client, &presents("1", 34), Bounds::default())
+        .await
+        .unwrap();
+    transaction.update("balance = 0", "", &[]).await.unwrap();
+    transaction
+        .client()
+        .batch_execute("SELECT 1/0")
+        .await
+        .unwrap_err();
+    match transaction.commit(Effect::Applied).await {
+        Err(GuardError::Database { sqlstate, .. }) => assert_eq!(sqlstate.as_deref(), Some("25P02")),
+        other => panic!("committed a failed transaction: {other:?}"),
+    }
+    // Ended inside: whatever COMMIT would say is about another transaction.
+    let mut transaction = guard()
+        .begin(&mut client, &presents("1", 34), Bounds::default())
+        .await
+        .unwrap();
+    transaction.update("balance = 0", "", &[]).await.unwrap();
+    transaction
+        .client()
+        .batch_execute("ROLLBACK; BEGIN")
+        .await
+        .unwrap();
+    let ended = transaction.commit(Effect::Applied).await;
+    assert!(matches!(ended, Err(GuardError::Unknown { .. })), "{ended:?}");
+    // Nothing was compared.
+    let transaction = guard()
+        .begin(&mut client, &presents("1", 34), Bounds::default())
+        .await
+        .unwrap();
+    let unguarded = transaction.commit(Effect::Applied).await;
+    assert!(matches!(unguarded, Err(GuardError::Misuse(_))), "{unguarded:?}");
+    assert_eq!(
+        database.number("SELECT balance FROM account WHERE id = 1").await,
+        100
+    );
+}
+
+#[tokio::test]
+async fn a_key_that_names_two_rows_is_refused_whole() {
+    let database = accounts().await;
+    let mut client = database.client().await;
+    let by_balance = ColumnGuard::new("account", "balance", "fence").unwrap();
+    let mut transaction = by_balance
+        .begin(&mut client, &presents("100", 40), Bounds::default())
+        .await
+        .unwrap();
+    let both = transaction.update("", "", &[]).await;
+    assert!(matches!(both, Err(GuardError::Misuse(_))), "{both:?}");
+    drop(transaction);
+    assert_eq!(database.number("SELECT max(fence) FROM account").await, 35);
+}
+
+#[tokio::test]
+async fn the_column_never_falls_whatever_statement_forgets_the_token() {
+    let database = accounts().await;
+    let client = database.client().await;
+    let fell = failure(&client, "UPDATE account SET fence = 29 WHERE id = 1").await;
+    assert_eq!(fell.code().code(), "ZF001");
+    assert_eq!(fell.detail(), Some("presented 29, seen 30"));
+    let upsert = "INSERT INTO account VALUES (1, 0, 1) ON CONFLICT (id) DO UPDATE SET fence = EXCLUDED.fence";
+    assert_eq!(code(&client, upsert).await, "ZF001");
+    client
+        .batch_execute("UPDATE account SET balance = 1; UPDATE account SET fence = 36")
+        .await
+        .unwrap();
+    let superuser = database.superuser().await;
+    let replica = "SET session_replication_role = replica; UPDATE account SET fence = 1";
+    assert_eq!(code(&superuser, replica).await, "ZF001");
+}
+
+#[tokio::test]
+async fn the_column_does_not_fall_on_the_way_to_another_partition() {
+    let database = Database::guarded().await;
+    let client = database.client().await;
+    client
+        .batch_execute(
+            "CREATE TABLE batch (id text, region text, fence bigint NOT NULL, PRIMARY KEY (id, region))
+                 PARTITION BY LIST (region);
+             CREATE TABLE batch_eu PARTITION OF batch FOR VALUES IN ('eu');
+             SELECT fence.protect_column('paydb.batch', 'batch', 'id', 'fence');
+             CREATE TABLE batch_us PARTITION OF batch FOR VALUES IN ('us');
+             INSERT INTO batch VALUES ('b-1', 'eu', 34), ('b-2', 'us', 34);",
+        )
+        .await
+        .unwrap();
+    for sql in [
+        "UPDATE batch SET region = 'us', fence = 33 WHERE id = 'b-1'",
+        "UPDATE batch_eu SET fence = 33",
+        "UPDATE batch_us SET fence = 33",
+    ] {
+        assert_eq!(code(&client, sql).await, "ZF001", "{sql}");
+    }
+    client
+        .batch_execute("UPDATE batch SET region = 'us', fence = 35 WHERE id = 'b-1'")
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn a_row_moved_to_another_partition_meanwhile_is_tried_again_as_a_whole() {
+    let database = Database::guarded().await;
+    database
+        .run(
+            "CREATE TABLE account (id bigint, region text, fence bigint NOT NULL, PRIMARY KEY (id, region))
+                 PARTITION BY LIST (region);
+             CREATE TABLE account_eu PARTITION OF account FOR VALUES IN ('eu');
+             CREATE TABLE account_us PARTITION OF account FOR VALUES IN ('us');
+             SELECT fence.protect_column('paydb.balance', 'account', 'id', 'fence');
+             INSERT INTO account VALUES (1, 'eu', 30);",
+        )
+        .await;
+    let mover = database.client().await;
+    mover
+        .batch_execute("BEGIN; UPDATE account SET region = 'us', fence = 34 WHERE id = 1")
+        .await
+        .unwrap();
+    let waiting = async |token: i64| {
+        let mut client = database.client().await;
+        let claim = presents("1", token);
+        let mut transaction = guard()
+            .begin(&mut client, &claim, Bounds::default())
+            .await
+            .unwrap();
+        transaction.update("", "", &[]).await.map(|_row| ())
+    };
+    let commit = async {
+        wait_for_lock_waiters(&database, 2).await;
+        mover.batch_execute("COMMIT").await.unwrap();
+    };
+    let (zombie, rightful, ()) = tokio::join!(waiting(33), waiting(35), commit);
+    for moved in [zombie, rightful] {
+        assert!(
+            matches!(&moved, Err(GuardError::Retryable { sqlstate, .. }) if sqlstate == "40001"),
+            "{moved:?}"
+        );
+    }
+    // In new transactions each gets its own answer.
+    let (presented, seen) = (Token::new(33).unwrap(), Token::new(34).unwrap());
+    assert_eq!(
+        refused(waiting(33).await),
+        Refused::Claim(Refusal::Stale { presented, seen })
+    );
+    waiting(35).await.unwrap();
+}
+
+/// Returns once so many sessions of the test's database wait for a lock.
+async fn wait_for_lock_waiters(database: &Database, number: i64) {
+    let client = database.client().await;
+    let sql = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    while client.query_one(sql, &[]).await.unwrap().get::<_, i64>(0) < number {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn unsafe_token_columns_are_refused_with_what_to_change() {
+    let database = Database::guarded().await;
+    let client = database.client().await;
+    client
+        .batch_execute(
+            "CREATE TABLE t (id text PRIMARY KEY, a text NOT NULL, n numeric NOT NULL, i integer NOT NULL, b bigint,
+                             j jsonb NOT NULL, good bigint NOT NULL);
+             CREATE VIEW v AS SELECT * FROM t",
+        )
+        .await
+        .unwrap();
+    for (key, column, expected) in [
+        ("id", "a", "42804"),
+        ("id", "n", "42804"),
+        ("id", "i", "42804"),
+        ("id", "b", "23502"),
+        ("id", "absent", "42703"),
+        ("absent", "good", "42703"),
+        ("j", "good", "42804"),
+    ] {
+        let error = failure(
+            &client,
+            &format!("SELECT fence.protect_column('c', 't', '{key}', '{column}')"),
+        )
+        .await;
+        assert_eq!(error.code().code(), expected, "{key}, {column}");
+        assert!(key == "absent" || error.hint().is_some(), "{key}, {column}");
+    }
+    assert_eq!(
+        code(&client, "SELECT fence.protect_column('c', 'v', 'id', 'good')").await,
+        "42809"
+    );
+    client
+        .batch_execute("SELECT fence.protect_column('c', 't', 'id', 'good')")
+        .await
+        .unwrap();
+    client
+        .batch_execute("SELECT fence.protect_column('c', 't', 'id', 'good')")
+        .await
+        .unwrap();
+    assert_eq!(
+        code(&client, "SELECT fence.protect_column('d', 't', 'id', 'good')").await,
+        "42710"
+    );
+}
+
+#[tokio::test]
+async fn a_merge_with_its_token_in_when_matched_leaves_a_stale_row_alone() {
+    let database = accounts().await;
+    let client = database.client().await;
+    let merge = |on: &str, when: &str| {
+        format!(
+            "MERGE INTO account a USING (VALUES (2::bigint, -5::bigint, 33::bigint)) s (id, balance, token) ON a.id = s.id {on}
+             WHEN MATCHED {when} THEN UPDATE SET balance = s.balance, fence = s.token
+             WHEN NOT MATCHED THEN INSERT VALUES (s.id, s.balance, s.token)"
+        )
+    };
+    let row = client
+        .execute(&merge("", "AND a.fence <= s.token"), &[])
+        .await
+        .unwrap();
+    assert_eq!(row, 0);
+    // In ON, the stale row counts as not matched; the unique violation is not taken for a stale token.
+    let error = client
+        .execute(&merge("AND a.fence <= s.token", ""), &[])
+        .await
+        .unwrap_err();
+    let sorted = fence_pg::tokio_postgres::sort(error);
+    assert!(
+        matches!(&sorted, GuardError::Database { sqlstate: Some(code), .. } if code == "23505"),
+        "{sorted:?}"
+    );
+    assert_eq!(
+        database.number("SELECT balance FROM account WHERE id = 2").await,
+        100
+    );
+}
+
+#[tokio::test]
+async fn keys_of_every_allowed_type_find_their_row() {
+    let database = Database::guarded().await;
+    let uuid = "123e4567-e89b-12d3-a456-426614174000";
+    for (kind, key) in [
+        ("smallint", "-7"),
+        ("integer", "42"),
+        ("bigint", "42"),
+        ("uuid", uuid),
+        ("text", "ü/\\ 'x"),
+        ("varchar(9)", "a"),
+    ] {
+        let mut client = database.client().await;
+        let sql = format!(
+            "DROP TABLE IF EXISTS account; CREATE TABLE account (id {kind} PRIMARY KEY, fence bigint NOT NULL DEFAULT 0);
+             SELECT fence.protect_column('paydb.balance', 'account', 'id', 'fence');
+             INSERT INTO account (id) VALUES ('{}')",
+            key.replace('\'', "''")
+        );
+        client.batch_execute(&sql).await.unwrap();
+        let mut transaction = guard()
+            .begin(&mut client, &presents(key, 34), Bounds::default())
+            .await
+            .unwrap();
+        transaction.update("", "", &[]).await.unwrap();
+        drop(transaction.commit(Effect::Applied).await.unwrap());
+        let mut transaction = guard()
+            .begin(&mut client, &presents(key, 33), Bounds::default())
+            .await
+            .unwrap();
+        let stale = refused(transaction.update("", "", &[]).await);
+        assert!(
+            matches!(stale, Refused::Claim(Refusal::Stale { .. })),
+            "{kind}: {stale:?}"
+        );
+    }
+}
+
+#[test]
+fn bounds_laxer_than_the_guards_own_are_refused() {
+    let ms = Duration::from_millis;
+    for (lock_wait, idle) in [(2001, 5000), (2000, 5001), (0, 5000), (2000, 0)] {
+        Bounds::new(ms(lock_wait), ms(idle)).unwrap_err();
+    }
+    assert_eq!(Bounds::new(ms(2000), ms(5000)).unwrap(), Bounds::default());
+}
