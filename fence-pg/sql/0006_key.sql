@@ -12,7 +12,7 @@ AS $$
 DECLARE
     joined text;
 BEGIN
-    IF cardinality(parts) < 2 OR array_position(parts, NULL) IS NOT NULL THEN
+    IF parts IS NULL OR cardinality(parts) < 2 OR array_position(parts, NULL) IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
             MESSAGE = 'a composite key has at least 2 parts, none of them NULL',
             HINT = 'The key of a single column is its value, cast to text.';

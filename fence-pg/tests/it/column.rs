@@ -7,7 +7,7 @@ use fence_pg::tokio_postgres::{Bounds, ColumnGuard};
 use fence_pg::{GuardError, Refused};
 use tokio_postgres::Client;
 
-use crate::support::{Database, claim, client, code, failure, refused};
+use crate::support::{Database, claim, client, code, failure, refused, wait_for_lock_waiters};
 
 fn guard() -> ColumnGuard {
     ColumnGuard::new("account", "id", "fence").unwrap()
@@ -413,15 +413,6 @@ async fn a_row_moved_to_another_partition_meanwhile_is_tried_again_as_a_whole() 
         Refused::Claim(Refusal::Stale { presented, seen })
     );
     waiting(35).await.unwrap();
-}
-
-/// Returns once so many sessions of the test's database wait for a lock.
-async fn wait_for_lock_waiters(database: &Database, number: i64) {
-    let client = database.client().await;
-    let sql = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
-    while client.query_one(sql, &[]).await.unwrap().get::<_, i64>(0) < number {
-        tokio::task::yield_now().await;
-    }
 }
 
 #[tokio::test]

@@ -3,4 +3,11 @@
 
 mod admission;
 mod column;
+mod enforce;
+mod install;
+mod isolation;
+mod key;
+mod mark;
+mod register;
 mod support;
+mod waiting;

@@ -130,3 +130,12 @@ pub(crate) fn refused<T: std::fmt::Debug>(result: Result<T, GuardError>) -> Refu
         other => panic!("not refused: {other:?}"),
     }
 }
+
+/// Returns once so many sessions of the test's database wait for a lock.
+pub(crate) async fn wait_for_lock_waiters(database: &Database, number: i64) {
+    let client = database.client().await;
+    let sql = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    while client.query_one(sql, &[]).await.unwrap().get::<_, i64>(0) < number {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+}

@@ -1,0 +1,252 @@
+//! Installing, applying again, and who may do what.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use fence_pg::{GuardSha256, MIGRATIONS, guard_sha256};
+use pause_kit::services::for_tests;
+
+use crate::support::{CLASS, Database, admit, client, code, token};
+
+fn files() -> Vec<(String, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("sql");
+    let mut files: Vec<(String, String)> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .map(|path| {
+            (
+                path.file_name().unwrap().to_str().unwrap().to_owned(),
+                fs::read_to_string(path).unwrap(),
+            )
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn what_is_embedded_is_the_folder_in_name_order() {
+    let embedded: Vec<(String, String)> = MIGRATIONS
+        .iter()
+        .map(|migration| (migration.name.to_owned(), migration.sql.to_owned()))
+        .collect();
+    assert_eq!(embedded, files());
+    assert_eq!(guard_sha256(), GuardSha256::of(files()));
+    assert_eq!(guard_sha256().to_string().len(), 64);
+}
+
+#[test]
+fn the_digest_changes_with_every_name_and_content_and_not_with_the_order() {
+    let digests = [
+        GuardSha256::of([("a", "bc")]),
+        GuardSha256::of([("ab", "c")]),
+        GuardSha256::of([("a", "b"), ("c", "")]),
+        GuardSha256::of([("a", "bd")]),
+        GuardSha256::of::<&str, &str>([]),
+    ];
+    let distinct: BTreeSet<String> = digests.iter().map(ToString::to_string).collect();
+    assert_eq!(distinct.len(), digests.len());
+    assert_eq!(
+        GuardSha256::of([("a", "1"), ("b", "2")]),
+        GuardSha256::of([("b", "2"), ("a", "1")])
+    );
+}
+
+#[tokio::test]
+async fn both_drivers_install_once_and_what_is_there_is_left_alone() {
+    let names: Vec<&str> = MIGRATIONS.iter().map(|migration| migration.name).collect();
+    for first_is_sqlx in [true, false] {
+        let database = Database::bare().await;
+        let mut connection = database.pool.acquire().await.unwrap();
+        let client = database.client().await;
+        if first_is_sqlx {
+            assert_eq!(fence_pg::sqlx::install(&mut connection).await.unwrap(), names);
+            assert!(
+                fence_pg::tokio_postgres::install(&client)
+                    .await
+                    .unwrap()
+                    .is_empty()
+            );
+        } else {
+            assert_eq!(fence_pg::tokio_postgres::install(&client).await.unwrap(), names);
+            assert!(fence_pg::sqlx::install(&mut connection).await.unwrap().is_empty());
+        }
+        assert_eq!(
+            database.number("SELECT count(*) FROM fence.migration").await,
+            names.len() as i64
+        );
+    }
+}
+
+#[tokio::test]
+async fn installers_at_once_take_turns() {
+    let database = Database::bare().await;
+    let install = async || {
+        let mut connection = database.pool.acquire().await.unwrap();
+        fence_pg::sqlx::install(&mut connection).await.unwrap().len()
+    };
+    let (a, b, c) = tokio::join!(install(), install(), install());
+    assert_eq!(a + b + c, MIGRATIONS.len());
+}
+
+#[tokio::test]
+async fn applying_every_file_again_changes_no_mark_and_no_declaration() {
+    let database = Database::guarded().await;
+    let client = database.client().await;
+    client.batch_execute(&admit("acct-1", 34)).await.unwrap();
+    for (name, sql) in files() {
+        client
+            .batch_execute(&sql)
+            .await
+            .unwrap_or_else(|error| panic!("{name}: {error:?}"));
+    }
+    assert_eq!(code(&client, &admit("acct-1", 33)).await, "ZF001");
+    assert_eq!(code(&client, "DELETE FROM fence.high_water").await, "55000");
+    let insert = "INSERT INTO transfer (from_account, amount) VALUES ('acct-1', 5)";
+    assert_eq!(code(&client, insert).await, "ZF002");
+    client
+        .batch_execute(&format!("BEGIN; {} {insert}; COMMIT", admit("acct-1", 34)))
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn a_failing_installation_says_which_file_and_leaves_the_connection_usable() {
+    let database = Database::bare().await;
+    let login = for_tests()
+        .await
+        .postgres()
+        .create_login(&format!("{}_guest", database.url.database()))
+        .await
+        .unwrap();
+    database
+        .run(&format!(
+            "GRANT CONNECT ON DATABASE {} TO {}",
+            database.url.database(),
+            login.role
+        ))
+        .await;
+    let url = for_tests().await.postgres().url(database.url.database(), &login);
+    let guest = client(&url).await;
+    let error = fence_pg::tokio_postgres::install(&guest).await.unwrap_err();
+    assert_eq!(error.to_string(), "0001_ledger.sql cannot be applied");
+    guest.batch_execute("SELECT 1").await.unwrap();
+    let mut connection = crate::support::pool(&url, 1).acquire().await.unwrap();
+    let error = fence_pg::sqlx::install(&mut connection).await.unwrap_err();
+    assert_eq!(error.to_string(), "0001_ledger.sql cannot be applied");
+    sqlx::query("SELECT 1").execute(&mut *connection).await.unwrap();
+    // The next installer finds the lock free.
+    assert_eq!(
+        fence_pg::tokio_postgres::install(&database.client().await)
+            .await
+            .unwrap()
+            .len(),
+        MIGRATIONS.len()
+    );
+}
+
+#[tokio::test]
+async fn an_application_role_admits_and_writes_and_can_do_nothing_else() {
+    let database = Database::guarded().await;
+    let postgres = for_tests().await.postgres();
+    let login = postgres
+        .create_login(&format!("{}_app", database.url.database()))
+        .await
+        .unwrap();
+    let app = async || client(&postgres.url(database.url.database(), &login)).await;
+    database
+        .run(&format!(
+            "GRANT CONNECT ON DATABASE {} TO {}",
+            database.url.database(),
+            login.role
+        ))
+        .await;
+    let role = &login.role;
+    // PUBLIC may do nothing.
+    let admission = admit("acct-1", 34);
+    assert_eq!(code(&app().await, &admission).await, "42501");
+    database
+        .run(&format!("GRANT USAGE ON SCHEMA fence TO {role}"))
+        .await;
+    assert_eq!(code(&app().await, &admission).await, "42501");
+
+    database
+        .run(&format!(
+            "GRANT EXECUTE ON FUNCTION fence.admit, fence.raise_mark TO {role};
+             GRANT ALL ON transfer TO {role}"
+        ))
+        .await;
+    let app = app().await;
+    let insert = "INSERT INTO transfer (from_account, amount) VALUES ('acct-1', 5)";
+    app.batch_execute(&format!("BEGIN; {admission} {insert}; COMMIT"))
+        .await
+        .unwrap();
+    for sql in [
+        insert,
+        "UPDATE transfer SET amount = 0",
+        "DELETE FROM transfer",
+        "TRUNCATE transfer",
+    ] {
+        assert_eq!(code(&app, sql).await, "ZF002", "{sql}");
+    }
+    let stale = format!(
+        "SELECT fence.raise_mark('{CLASS}', 'acct-1', {}, 'g33')",
+        token(33)
+    );
+    assert_eq!(code(&app, &stale).await, "ZF001");
+    for sql in [
+        "SELECT * FROM fence.high_water",
+        "UPDATE fence.high_water SET token = 1",
+        "INSERT INTO fence.high_water (class, key, token) VALUES ('paydb.account', 'acct-2', 1)",
+        "DELETE FROM fence.high_water",
+        "ALTER TABLE transfer DISABLE TRIGGER fence_enforce",
+        "DROP TRIGGER fence_enforce ON transfer",
+        "ALTER TABLE fence.high_water DISABLE TRIGGER ALL",
+        "SET session_replication_role = replica",
+        "SELECT fence.declare('paydb.mine')",
+        "SELECT fence.register_epoch('entity', 9)",
+        "SELECT fence.take_key('paydb.account', 'acct-2')",
+        "CREATE OR REPLACE FUNCTION fence.admit(class text, key text, token bigint, grant_id text DEFAULT NULL) RETURNS void
+             LANGUAGE sql AS ''",
+    ] {
+        assert_eq!(code(&app, sql).await, "42501", "{sql}");
+    }
+    assert_eq!(code(&app, "CREATE TEMP TABLE t (k text); CREATE TRIGGER t AFTER INSERT ON t FOR EACH ROW EXECUTE FUNCTION fence.enforce('c', 'k')").await, "42501");
+}
+
+#[tokio::test]
+async fn objects_of_the_callers_own_do_not_stand_in_for_the_guards() {
+    let database = Database::guarded().await;
+    let client = database.client().await;
+    client
+        .batch_execute(
+            "CREATE SCHEMA trap; CREATE FUNCTION trap.format(text, VARIADIC text[]) RETURNS text LANGUAGE sql AS $$ SELECT 'trapped' $$;
+             CREATE FUNCTION trap.pg_current_xact_id() RETURNS xid8 LANGUAGE sql AS $$ SELECT '3'::xid8 $$;
+             SET search_path = trap, pg_catalog, public",
+        )
+        .await
+        .unwrap();
+    client.batch_execute(&admit("acct-1", 34)).await.unwrap();
+    assert_eq!(code(&client, &admit("acct-1", 33)).await, "ZF001");
+    assert_eq!(
+        code(
+            &client,
+            "INSERT INTO transfer (from_account, amount) VALUES ('acct-1', 5)"
+        )
+        .await,
+        "ZF002"
+    );
+}
+
+#[tokio::test]
+async fn dropping_the_schema_removes_the_guard_and_leaves_the_tables() {
+    let database = Database::guarded().await;
+    database
+        .run(
+            "DROP SCHEMA fence CASCADE;
+             INSERT INTO transfer (from_account, amount) VALUES ('acct-1', 5)",
+        )
+        .await;
+    assert_eq!(database.number("SELECT count(*) FROM transfer").await, 1);
+}
