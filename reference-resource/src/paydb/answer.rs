@@ -1,5 +1,7 @@
 //! Answers, and the problems among them.
 
+use std::time::Duration;
+
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use fence_core::{Receipt, Refusal};
@@ -100,6 +102,17 @@ impl Own {
             "urn:paydb:problem:too-large",
             title,
             StatusCode::PAYLOAD_TOO_LARGE,
+            detail,
+        )
+    }
+
+    pub(super) fn too_slow(limit: Duration) -> Own {
+        let title = "the request is too slow";
+        let detail = format!("a body arrives within {limit:?}");
+        Own::new(
+            "urn:paydb:problem:too-slow",
+            title,
+            StatusCode::REQUEST_TIMEOUT,
             detail,
         )
     }

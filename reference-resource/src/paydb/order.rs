@@ -1,5 +1,7 @@
 //! What a transfer asks for, read from a request.
 
+use std::time::Duration;
+
 use axum::body::Body;
 use fence_core::Key;
 use http::HeaderMap;
@@ -44,19 +46,18 @@ impl Order {
     }
 }
 
+/// How long a body may be on its way.
+const BODY_TIME: Duration = Duration::from_secs(60);
+
 /// Reads a body to its end, [`MAX_BODY`] at most, and then as JSON.
 pub(super) async fn read_json<T: DeserializeOwned>(body: Body) -> Result<T, Own> {
-    let bytes = Limited::new(body, MAX_BODY)
-        .collect()
-        .await
-        .map_err(|error| {
-            if error.is::<LengthLimitError>() {
-                Own::too_large(MAX_BODY)
-            } else {
-                Own::malformed("the body did not arrive whole")
-            }
-        })?
-        .to_bytes();
+    let whole = tokio::time::timeout(BODY_TIME, Limited::new(body, MAX_BODY).collect());
+    let bytes = match whole.await {
+        Ok(Ok(body)) => body.to_bytes(),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(Own::too_large(MAX_BODY)),
+        Ok(Err(_)) => return Err(Own::malformed("the body did not arrive whole")),
+        Err(_) => return Err(Own::too_slow(BODY_TIME)),
+    };
     serde_json::from_slice(&bytes).map_err(|error| Own::malformed(format!("the body: {error}")))
 }
 

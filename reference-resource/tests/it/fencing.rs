@@ -154,6 +154,34 @@ async fn a_database_that_is_gone_is_503() {
 }
 
 #[tokio::test]
+async fn a_database_that_says_nothing_is_503_and_writes_nothing() {
+    let (bench, _) = Bench::ready().await;
+    let (path, paydb) = on_a_path(&bench).await;
+    // Silent from the write on; and, for the second request, silent from the start.
+    let held = path.hold(
+        Hold::new(Direction::ToResource)
+            .on_every()
+            .from_found(|bytes| find(bytes, b"INSERT INTO transfer")),
+    );
+    let (address, began) = (paydb.address.clone(), std::time::Instant::now());
+    let first = tokio::spawn(async move { transfer(&address, 33, "g33:1", order()).await });
+    held.engaged().await;
+    let silent = path.hold(Hold::new(Direction::ToHolder).on_every().from_now());
+    problem(
+        paydb.transfer(33, "g33:2").await,
+        503,
+        "fence:problem:unavailable",
+    )
+    .await;
+    problem(first.await.unwrap(), 503, "fence:problem:unavailable").await;
+    assert!(began.elapsed() < std::time::Duration::from_secs(25));
+    held.release();
+    silent.release();
+    assert_eq!(paydb.transfer(34, "g34:1").await.status(), 201);
+    assert_eq!(bench.transfers().await, 1);
+}
+
+#[tokio::test]
 async fn the_database_itself_refuses_a_writer_that_did_not_admit() {
     let (bench, paydb) = Bench::ready().await;
     assert_eq!(paydb.transfer(5, "g5:1").await.status(), 201);
