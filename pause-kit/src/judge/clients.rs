@@ -133,12 +133,12 @@ fn refused_by_fence(op: &Guarded<'_>) -> Option<ByFence> {
 fn newer_began_before(facts: &Facts<'_>, op: &Guarded<'_>, token: i64, end: At) -> bool {
     let by_op = facts.ops.iter().any(|newer| {
         let turned_away = matches!(newer.said(), Said::Fenced(_) | Said::Failed | Said::Blocked);
-        newer.same_key(op) && newer.began < end && is_newer(newer, op) && !turned_away
+        newer.same_key(op) && newer.began <= end && is_newer(newer, op) && !turned_away
     });
     let by_probe = facts.probes.iter().any(|Seen { at, body, .. }| {
         let right = facts.right(&body.class, &body.key, body.presented.grant.as_deref());
         let same_key = body.class == op.request.class && body.key == op.request.key;
-        same_key && *at < end && right.is_some_and(|right| right.token > token)
+        same_key && *at <= end && right.is_some_and(|right| right.token > token)
     });
     by_op || by_probe
 }

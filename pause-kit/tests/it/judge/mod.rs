@@ -4,4 +4,5 @@ pub(crate) mod forms;
 mod good;
 mod mutants;
 mod probes;
+mod random;
 mod tape;

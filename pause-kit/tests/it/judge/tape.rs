@@ -219,12 +219,14 @@ impl Tape {
     }
 
     pub(crate) fn read(&mut self, by: &str, began: u64, ids: &[&str]) -> &mut Tape {
+        self.read_between(by, began, began + 1, ids)
+    }
+
+    pub(crate) fn read_between(&mut self, by: &str, began: u64, ended: u64, ids: &[&str]) -> &mut Tape {
         let (class, key) = (self.run.class.clone(), self.run.key.clone());
-        let ids = owned(ids);
-        let (by, began) = (by.to_owned(), ms(began));
-        let at = began.as_nanos() / 1_000_000 + 1;
+        let (by, began, ids) = (by.to_owned(), ms(began), owned(ids));
         self.push(
-            at,
+            ended,
             Read {
                 by,
                 class,

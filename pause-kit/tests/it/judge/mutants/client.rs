@@ -1,0 +1,135 @@
+//! What clients saw: invariants 2 to 5, 9 and 13.
+
+use pause_kit::history::{Event, Half, Op};
+use pause_kit::judge::{Invariant as I, Verdict};
+
+use super::{broken, edit, good, is_answer, read_back, remove, reply, request, violated};
+use crate::judge::forms::{held, idle, late_send, queued};
+use crate::judge::tape::{NEW, http, ms, presented};
+
+#[test]
+fn the_late_verdict_flipped_is_a_late_write_that_the_commit_order_does_not_bear_out() {
+    let judgement = broken(good(), |tape| reply(tape, "H1-late", http(201, None)));
+    violated(&judgement, I::RealTimeRefusal);
+    assert!(judgement.breaks(I::Agreement) && judgement.breaks(I::Linearizable));
+    for tape in [
+        held(Half::Guarded),
+        queued(Half::Guarded, true),
+        queued(Half::Guarded, false),
+    ] {
+        let judgement = broken(tape, |tape| {
+            reply(tape, "H1-late", http(201, None));
+            edit(tape, |event| match event {
+                Event::Read(read) if read.began == ms(50) => {
+                    read.ids.push("g1:1".to_owned());
+                    true
+                }
+                _ => false,
+            });
+        });
+        violated(&judgement, I::DelayedPacket);
+        assert!(judgement.breaks(I::Agreement));
+    }
+}
+
+#[test]
+fn a_late_write_counts_by_its_grant_whatever_token_it_bears() {
+    // The path gave the late write its successor's token; the guard rightly let that number in, and the write is late.
+    let judgement = broken(late_send("S02", Half::Defeated), |tape| {
+        request(tape, "H1-late", |late| late.presented = presented(NEW, "g2"));
+    });
+    violated(&judgement, I::Order);
+    assert!(judgement.breaks(I::RealTimeRefusal));
+}
+
+#[test]
+fn a_refused_id_that_shows_up_has_had_an_effect() {
+    let judgement = broken(good(), |tape| {
+        read_back(tape, |last| last.ids.push("g1:1".to_owned()))
+    });
+    violated(&judgement, I::NoEffect);
+    let judgement = broken(good(), |tape| {
+        tape.read("kit", 55, &["g2:1", "g1:1"]);
+    });
+    violated(&judgement, I::NoEffect);
+    // In the log alone: a row that was deleted again before anybody read.
+    let judgement = broken(good(), |tape| {
+        tape.written(30, "acct-1", "g1", "g1:1");
+    });
+    assert!(judgement.breaks(I::NoEffect), "{judgement:#?}");
+    // A refused probe's write.
+    let judgement = broken(good(), |tape| {
+        read_back(tape, |last| last.ids.push("probe-61".to_owned()))
+    });
+    violated(&judgement, I::NoEffect);
+}
+
+#[test]
+fn a_rightful_holder_refused_is_a_spurious_refusal_whatever_the_fence_called_it() {
+    for (status, problem) in [
+        (412, "stale"),
+        (412, "collision"),
+        (409, "unknown-epoch"),
+        (428, "missing-grant"),
+    ] {
+        let judgement = broken(good(), |tape| {
+            reply(tape, "H2-raise", http(status, Some(problem)))
+        });
+        violated(&judgement, I::NoSpuriousRefusal);
+        // Before any newer grant was in touch, the older one is right as well.
+        let judgement = broken(good(), |tape| {
+            reply(tape, "H1-raise", http(status, Some(problem)))
+        });
+        violated(&judgement, I::NoSpuriousRefusal);
+    }
+    // What the resource refuses for its own reasons is none.
+    let judgement = broken(good(), |tape| reply(tape, "H1-raise", http(404, None)));
+    assert!(!judgement.breaks(I::NoSpuriousRefusal));
+}
+
+#[test]
+fn a_read_that_misses_an_acknowledged_write_is_not_linearizable() {
+    let judgement = broken(good(), |tape| {
+        tape.read("kit", 30, &[]);
+    });
+    violated(&judgement, I::Linearizable);
+    let judgement = broken(idle(Half::Guarded), |tape| {
+        tape.read("kit", 5100, &[]);
+    });
+    violated(&judgement, I::Linearizable);
+}
+
+#[test]
+fn a_successor_kept_waiting_breaks_the_bound() {
+    let judgement = broken(good(), |tape| {
+        tape.run.bounds.deadline_ns = 0;
+        tape.run.bounds.slack_ns = 900_000;
+    });
+    violated(&judgement, I::BoundedBlock);
+    // Blocked, and told so too late; the second attempt as well as the first.
+    for op in ["H2-1", "H2-2"] {
+        let judgement = broken(idle(Half::Guarded), |tape| {
+            let began = tape.events.iter().find_map(|(at, event)| match event {
+                Event::Request(request) if request.op == Op::new(op) => Some(*at),
+                _ => None,
+            });
+            let late = ms(began.unwrap().as_nanos() / 1_000_000 + 2501);
+            let answer = tape
+                .events
+                .iter_mut()
+                .find(|(_, event)| is_answer(op)(event))
+                .unwrap();
+            answer.0 = late;
+        });
+        violated(&judgement, I::BoundedBlock);
+    }
+    // Seen waiting, and never answered.
+    let judgement = broken(idle(Half::Defeated), |tape| remove(tape, is_answer("H2-1")));
+    assert!(judgement.breaks(I::BoundedBlock));
+    // Time in which the resource itself was stopped is not its guard's.
+    let judgement = broken(queued(Half::Guarded, true), |tape| {
+        tape.run.bounds.deadline_ns = 5_000_000;
+        tape.run.bounds.slack_ns = 1_000_000;
+    });
+    assert_eq!(judgement.verdict, Verdict::Held, "{judgement:#?}");
+}

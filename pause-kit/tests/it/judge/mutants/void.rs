@@ -1,0 +1,185 @@
+//! Whether the run counts: invariants 15 and 16.
+
+use pause_kit::history::{Event, Half, Op, ProbeKind};
+use pause_kit::judge::{Invariant as I, judge};
+
+use super::{broken, commit, edit, good, is_answer, remove, request, violated, void};
+use crate::judge::forms::{held, idle, late_send, queued};
+use crate::judge::tape::{http, ms};
+
+#[test]
+fn a_run_that_did_not_go_through_it_is_void() {
+    let stop = |change: fn(&mut pause_kit::history::Stop)| {
+        broken(good(), |tape| {
+            edit(tape, |event| match event {
+                Event::Stop(stop) => {
+                    change(stop);
+                    true
+                }
+                _ => false,
+            });
+        })
+    };
+    void(&stop(|stop| stop.confirmed = 2), I::Exercised, "2 of 3 tasks");
+    void(
+        &stop(|stop| (stop.tasks, stop.confirmed) = (0, 0)),
+        I::Exercised,
+        "0 of 0",
+    );
+    void(
+        &stop(|stop| stop.cpu_after += 1),
+        I::Exercised,
+        "used the processor",
+    );
+    void(&stop(|stop| stop.resumed = None), I::Exercised, "never let go on");
+    void(
+        &stop(|stop| stop.resumed = Some(ms(42))),
+        I::Exercised,
+        "began before",
+    );
+    void(
+        &stop(|stop| stop.resumed = Some(ms(22))),
+        I::Exercised,
+        "no successor wrote",
+    );
+    void(
+        &stop(|stop| stop.resumed = Some(ms(15))),
+        I::Exercised,
+        "no successor was granted",
+    );
+    void(
+        &stop(|stop| stop.resumed = Some(ms(12))),
+        I::Exercised,
+        "did not end inside",
+    );
+    void(
+        &stop(|stop| stop.target = "H2".to_owned()),
+        I::Exercised,
+        "never stopped",
+    );
+    let judgement = broken(good(), |tape| {
+        remove(tape, |event| matches!(event, Event::Final(_)))
+    });
+    void(&judgement, I::Exercised, "read back");
+    let judgement = broken(good(), |tape| tape.run.stale_attempt = None);
+    void(&judgement, I::Exercised, "never made");
+    for kind in [
+        ProbeKind::Collision,
+        ProbeKind::OutsideRange,
+        ProbeKind::MissingToken,
+    ] {
+        let judgement = broken(good(), |tape| {
+            remove(
+                tape,
+                |event| matches!(event, Event::Probe(probe) if probe.probe == kind),
+            );
+        });
+        void(&judgement, I::Exercised, &format!("{kind:?}"));
+    }
+}
+
+#[test]
+fn each_form_of_the_exercise_has_its_own_reasons_to_be_void() {
+    let no_hold = broken(held(Half::Guarded), |tape| {
+        remove(tape, |event| matches!(event, Event::Hold(_)))
+    });
+    void(&no_hold, I::Exercised, "never held");
+    let hold = |released| {
+        broken(held(Half::Guarded), |tape| {
+            edit(tape, |event| match event {
+                Event::Hold(hold) => {
+                    hold.released = released;
+                    true
+                }
+                _ => false,
+            });
+        })
+    };
+    void(&hold(None), I::Exercised, "never released");
+    void(&hold(Some(ms(22))), I::Exercised, "no successor wrote");
+    void(&hold(Some(ms(42))), I::Exercised, "after the release");
+
+    for op in ["H1-late", "H2-write"] {
+        let judgement = broken(queued(Half::Guarded, false), |tape| {
+            remove(
+                tape,
+                |event| matches!(event, Event::Queued(queued) if queued.op == Op::new(op)),
+            );
+        });
+        void(&judgement, I::Exercised, "lay unread");
+    }
+    let no_raise = broken(queued(Half::Guarded, false), |tape| {
+        remove(tape, |event| {
+            is_answer("H2-raise")(event)
+                || matches!(event, Event::Request(raise) if raise.op == Op::new("H2-raise"))
+        });
+    });
+    void(&no_raise, I::Exercised, "mark raised");
+
+    let unseen = broken(idle(Half::Guarded), |tape| {
+        remove(tape, |event| matches!(event, Event::Waiting(_)))
+    });
+    void(&unseen, I::Exercised, "seen waiting");
+    let not_passed = broken(idle(Half::Guarded), |tape| {
+        remove(tape, |event| matches!(event, Event::DbAnswer(_)))
+    });
+    void(&not_passed, I::Exercised, "no guarded statement");
+    let early = broken(idle(Half::Guarded), |tape| {
+        edit(tape, |event| match event {
+            Event::Stop(stop) => {
+                stop.resumed = Some(ms(7400));
+                true
+            }
+            _ => false,
+        });
+    });
+    void(&early, I::Exercised, "before all bounds");
+}
+
+#[test]
+fn violated_beats_void_and_void_beats_inconclusive() {
+    let judgement = broken(late_send("S02", Half::Defeated), |tape| {
+        remove(tape, |event| matches!(event, Event::Stop(_)));
+    });
+    violated(&judgement, I::Order);
+    let judgement = broken(good(), |tape| {
+        remove(tape, |event| {
+            matches!(event, Event::Stop(_)) || is_answer("H1-late")(event)
+        });
+    });
+    void(&judgement, I::Exercised, "never stopped");
+}
+
+#[test]
+fn times_that_run_backwards_make_a_run_void() {
+    let judgement = broken(good(), |tape| {
+        request(tape, "H2-write", |write| write.sent = Some(ms(20)))
+    });
+    void(&judgement, I::OneClock, "before it begins");
+    let judgement = broken(good(), |tape| {
+        tape.answer("H9-write", 70, http(201, None));
+    });
+    void(&judgement, I::OneClock, "H9-write");
+    let judgement = broken(good(), |tape| {
+        tape.answer("H2-write", 70, http(201, None));
+    });
+    void(&judgement, I::OneClock, "H2-write");
+    let judgement = broken(good(), |tape| commit(tape, 2, |commit| commit.order = 3));
+    void(&judgement, I::OneClock, "one place");
+}
+
+#[test]
+fn lines_out_of_the_order_of_time_make_a_run_void() {
+    let mut file = Vec::new();
+    good().history().write(&mut file).unwrap();
+    let text = String::from_utf8(file).unwrap();
+    let mut lines: Vec<&str> = text.lines().collect();
+    let kit = lines
+        .iter()
+        .position(|line| line.contains(r#""by":"kit""#))
+        .unwrap();
+    lines.swap(kit, kit - 1);
+    let swapped = lines.join("\n") + "\n";
+    let history = pause_kit::history::History::read(swapped.as_bytes()).unwrap();
+    void(&judge(&history), I::OneClock, "order of time");
+}
