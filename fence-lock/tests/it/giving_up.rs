@@ -96,7 +96,7 @@ async fn a_given_up_grant_that_was_on_its_way_never_lands() {
         let session = session.clone();
         async move { session.acquire(&class(), &key("acct-1")).await }
     });
-    path.holds_requests(100).await;
+    path.holds_requests(600).await;
 
     // The connection is lost to the holder, not to etcd. The attempt is given up over another one …
     path.cut();
@@ -106,7 +106,7 @@ async fn a_given_up_grant_that_was_on_its_way_never_lands() {
     // … and only then the grant's transaction gets through. Its refusal holds the epoch record.
     let before = path.answered();
     path.release_requests();
-    path.has_answered(before + 100).await;
+    path.has_answered(before + 150).await;
     assert_eq!(in_the_way(&prefix).await, Vec::<String>::new());
     takes_it_at_once(&direct).await;
     session.close().await.unwrap();
@@ -159,7 +159,10 @@ async fn a_waiter_that_gives_up_leaves_the_queue() {
         async move { next.acquire(&class(), &key("acct-1")).await.unwrap() }
     });
     let _ = hold.release().await.unwrap();
-    let next = next.await.unwrap();
+    let next = tokio::time::timeout(Duration::from_secs(20), next)
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(
         store
             .holder(&class(), &key("acct-1"))

@@ -68,8 +68,13 @@ pub(crate) fn tier() -> TierName {
     TierName::new("entity").unwrap()
 }
 
+/// A session that a busy machine does not fence.
 pub(crate) async fn session(store: &EtcdStore) -> Session {
-    Session::open(store.clone(), ttl()).await.unwrap()
+    session_of(store, Ttl::from_secs(20).unwrap()).await
+}
+
+pub(crate) async fn session_of(store: &EtcdStore, ttl: Ttl) -> Session {
+    Session::open(store.clone(), ttl).await.unwrap()
 }
 
 /// The shortest TTL there is.
