@@ -3,11 +3,14 @@
 
 mod admission;
 mod column;
+mod cut;
 mod enforce;
 mod install;
 mod isolation;
 mod key;
 mod mark;
+mod outcome;
+mod race;
 mod register;
 mod support;
 mod waiting;
