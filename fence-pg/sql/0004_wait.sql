@@ -41,17 +41,26 @@ AS $$
     SELECT hashtextextended($1 || E'\x1f' || $2, 0)
 $$;
 
+-- Who holds a lock, a backend or a prepared transaction, in words.
+CREATE OR REPLACE FUNCTION fence.describe_holder(pid integer, virtualtransaction text) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT coalesce(
+        fence.describe_backend($1),
+        'pid ' || $1,
+        (SELECT format('prepared transaction %L, role %s, prepared since %s', p.gid, p.owner, p.prepared)
+         FROM pg_locks l JOIN pg_prepared_xacts p ON p.transaction = l.transactionid
+         WHERE l.locktype = 'transactionid' AND l.pid IS NULL AND l.virtualtransaction = $2
+         LIMIT 1),
+        'a prepared transaction')
+$$;
+
 -- Who holds a key: in its queue, or, past the queue, by a lock on its mark's row.
 CREATE OR REPLACE FUNCTION fence.holders_of(class text, key text) RETURNS text
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
-    SELECT string_agg(DISTINCT coalesce(
-        fence.describe_backend(l.pid),
-        'prepared transaction ' || quote_literal(p.gid),
-        'pid ' || l.pid,
-        'a prepared transaction'), '; ')
+    SELECT string_agg(DISTINCT fence.describe_holder(l.pid, l.virtualtransaction), '; ')
     FROM pg_locks l
-    LEFT JOIN pg_prepared_xacts p ON l.pid IS NULL AND p.transaction::text = split_part(l.virtualtransaction, '/', 2)
     WHERE l.granted AND l.pid IS DISTINCT FROM pg_backend_pid()
       AND (l.locktype = 'advisory' AND l.objsubid = 1
            AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
@@ -119,7 +128,7 @@ BEGIN
 END
 $$;
 
--- fence.describe_backend stays open to all: it tells nothing that pg_stat_activity does not.
+-- fence.describe_backend and describe_holder stay open to all: they tell nothing that PostgreSQL's own views do not.
 REVOKE ALL ON FUNCTION fence.timeout_ms, fence.wait_left, fence.queue_of, fence.holders_of, fence.take_key,
     fence.bound_transaction FROM PUBLIC;
 

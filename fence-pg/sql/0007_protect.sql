@@ -3,8 +3,9 @@
 --
 --     SELECT fence.protect('paydb.account', 'transfer', 'from_account');
 --
--- Run it as the table's owner. Again, with the same arguments: it covers partitions that have been added. A new partition is
--- guarded at once against row writes, but against TRUNCATE of itself only from the next call on.
+-- Run it as the role that installed this, which must own the table. Again, with the same arguments: it covers partitions that
+-- have been added, and switches on triggers that are off or less than ALWAYS, as pg_restore --disable-triggers leaves them. A
+-- new partition is guarded at once against row writes, but against TRUNCATE of itself only from the next call on.
 -- Not covered, as the owner's own doing: DDL, such as DISABLE TRIGGER or DETACH PARTITION.
 BEGIN;
 SET LOCAL client_min_messages = warning;

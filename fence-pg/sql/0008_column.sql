@@ -137,7 +137,7 @@ BEGIN
     WHERE a.attrelid = relation AND a.attname = key_column AND NOT a.attisdropped;
     EXECUTE format('SELECT t.xmax FROM %s t WHERE t.%I = $1::%s', relation, key_column, key_type)
     INTO locker USING key;
-    RETURN (SELECT coalesce(fence.describe_backend(l.pid), 'pid ' || l.pid, 'a prepared transaction')
+    RETURN (SELECT fence.describe_holder(l.pid, l.virtualtransaction)
             FROM pg_locks l
             WHERE l.locktype = 'transactionid' AND l.mode = 'ExclusiveLock' AND l.granted AND l.transactionid = locker
             LIMIT 1);

@@ -414,6 +414,22 @@ async fn only_tables_and_columns_that_can_be_guarded_are_taken() {
 }
 
 #[tokio::test]
+async fn protecting_again_switches_on_what_was_switched_off() {
+    let (database, client) = with_rows().await;
+    let insert = "INSERT INTO transfer (from_account, amount) VALUES ('acct-3', 5)";
+    for off in ["DISABLE TRIGGER USER", "ENABLE TRIGGER ALL"] {
+        database.run(&format!("ALTER TABLE transfer {off}")).await;
+        database
+            .run("SELECT fence.protect('paydb.account', 'transfer', 'from_account')")
+            .await;
+        assert_eq!(code(&client, insert).await, "ZF002", "{off}");
+        let superuser = database.superuser().await;
+        let as_replica = format!("SET session_replication_role = replica; {insert}");
+        assert_eq!(code(&superuser, &as_replica).await, "ZF002", "{off}");
+    }
+}
+
+#[tokio::test]
 async fn a_row_without_a_key_is_refused() {
     let database = Database::guarded().await;
     let client = database.client().await;

@@ -112,6 +112,45 @@ async fn applying_every_file_again_changes_no_mark_and_no_declaration() {
 }
 
 #[tokio::test]
+async fn psql_installs_the_folder_file_by_file_and_again() {
+    let database = Database::bare().await;
+    let psql = pause_kit::services::locate::postgres().unwrap().join("psql");
+    for arguments in [
+        &["--no-psqlrc"][..],
+        &["--no-psqlrc"][..],
+        &["--no-psqlrc", "--single-transaction"][..],
+    ] {
+        for (name, _) in files() {
+            let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("sql").join(&name);
+            let output = tokio::process::Command::new(&psql)
+                .args(arguments)
+                .args(["--set=ON_ERROR_STOP=1", "--quiet", "--file"])
+                .arg(file)
+                .arg(database.url.as_str())
+                .output()
+                .await
+                .unwrap_or_else(|error| {
+                    panic!(
+                        "{}: {error}; install PostgreSQL's client programs",
+                        psql.display()
+                    )
+                });
+            assert!(
+                output.status.success(),
+                "{name}: {}",
+                String::from_utf8_lossy(&output.stderr)
+            );
+        }
+    }
+    assert!(
+        fence_pg::tokio_postgres::install(&database.client().await)
+            .await
+            .unwrap()
+            .is_empty()
+    );
+}
+
+#[tokio::test]
 async fn a_failing_installation_says_which_file_and_leaves_the_connection_usable() {
     let database = Database::bare().await;
     let login = for_tests()

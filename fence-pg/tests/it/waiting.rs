@@ -278,3 +278,23 @@ async fn a_holder_idle_for_five_seconds_loses_its_connection_and_its_key() {
     );
     assert_eq!(database.number("SELECT count(*) FROM transfer").await, 0);
 }
+
+#[tokio::test]
+async fn a_prepared_transaction_in_the_way_is_named() {
+    let database = Database::guarded().await;
+    let holder = database.client().await;
+    let gid = format!("held-by-{}", database.url.database());
+    let prepare = format!("BEGIN; {} PREPARE TRANSACTION '{gid}'", admit("acct-1", 33));
+    holder.batch_execute(&prepare).await.unwrap();
+    let client = database.client().await;
+    client.batch_execute("SET lock_timeout = '100ms'").await.unwrap();
+    let blocked = failure(&client, &admit("acct-1", 34)).await;
+    holder
+        .batch_execute(&format!("ROLLBACK PREPARED '{gid}'"))
+        .await
+        .unwrap();
+    assert_eq!(blocked.code().code(), "55P03");
+    let named = format!("prepared transaction '{gid}'");
+    assert!(blocked.detail().unwrap().contains(&named), "{blocked:?}");
+    client.batch_execute(&admit("acct-1", 34)).await.unwrap();
+}
