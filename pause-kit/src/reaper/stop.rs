@@ -19,9 +19,11 @@ use crate::signal::{self, Signal};
 const BOUND: Duration = Duration::from_secs(2);
 
 /// After this long, and again after every such time, the tree is let run for a moment and stopped again: a parent in
-/// `vfork` cannot stop until its child, which was stopped first, has gone on to its new program.
-const NUDGE: Duration = Duration::from_millis(150);
-const NUDGE_RUN: Duration = Duration::from_millis(3);
+/// `vfork` cannot stop until its child, which was stopped first, has gone on to its new program. The moment grows, in
+/// case the machine is busy.
+const NUDGE: Duration = Duration::from_millis(100);
+const FIRST_MOMENT: Duration = Duration::from_millis(2);
+const LAST_MOMENT: Duration = Duration::from_millis(64);
 
 /// Between two looks at `/proc`.
 const LOOK: Duration = Duration::from_micros(200);
@@ -141,6 +143,7 @@ impl Halt<'_> {
 
     fn confirm(&self) -> Result<(), Refusal> {
         let mut nudge_at = self.started.elapsed() + NUDGE;
+        let mut moment = FIRST_MOMENT;
         while let Some((pid, task)) = self.running() {
             if self.ending.load(Ordering::Relaxed) {
                 return Err(Refusal::Ending);
@@ -153,7 +156,8 @@ impl Halt<'_> {
                 });
             }
             if self.started.elapsed() > nudge_at {
-                self.nudge()?;
+                self.nudge(moment)?;
+                moment = (moment * 2).min(LAST_MOMENT);
                 nudge_at = self.started.elapsed() + NUDGE;
             }
             sleep(LOOK);
@@ -168,11 +172,11 @@ impl Halt<'_> {
         })
     }
 
-    fn nudge(&self) -> Result<(), Refusal> {
+    fn nudge(&self, moment: Duration) -> Result<(), Refusal> {
         for identity in &self.held {
             signal::send(*identity, Signal::Continue).map_err(system)?;
         }
-        sleep(NUDGE_RUN);
+        sleep(moment);
         for identity in &self.held {
             signal::send(*identity, Signal::Stop).map_err(system)?;
         }

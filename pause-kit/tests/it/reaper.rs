@@ -89,6 +89,14 @@ impl OtherKit {
     }
 }
 
+/// A test that fails must not leave its kit behind.
+impl Drop for OtherKit {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
 fn processes_with(folder: &Path) -> Vec<String> {
     let pids = fs::read_dir("/proc")
         .unwrap()

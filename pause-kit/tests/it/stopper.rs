@@ -11,6 +11,9 @@ use crate::table::{bare, becomes, descendants, states};
 
 const SOON: Duration = Duration::from_secs(10);
 
+/// The number of the system call `clone`.
+const CLONE: u32 = if cfg!(target_arch = "aarch64") { 220 } else { 56 };
+
 fn shell(name: &str, script: &str) -> ProcessSpec {
     ProcessSpec::new(name, "/bin/sh").args(["-c", script])
 }
@@ -137,9 +140,8 @@ async fn a_stop_that_nobody_waits_for_is_undone() {
 #[tokio::test]
 async fn a_process_in_an_uninterruptible_sleep_is_never_called_stopped() {
     let services = bare().await;
-    // A parent whose child shares nothing with it but has to run a program or end before the parent goes on: CLONE_VFORK.
-    let number = if cfg!(target_arch = "aarch64") { 220 } else { 56 };
-    let script = format!("$| = 1; print \"up\\n\"; syscall({number}, 0x4011, 0, 0, 0, 0); sleep 600");
+    // A parent whose child shares nothing with it but has to run a program or end before the parent goes on: CLONE_CLONE.
+    let script = format!("$| = 1; print \"up\\n\"; syscall({CLONE}, 0x4011, 0, 0, 0, 0); sleep 600");
     let child = services
         .spawn(ProcessSpec::new("vfork", "perl").args(["-e", &script]))
         .await
@@ -169,13 +171,42 @@ async fn a_process_in_an_uninterruptible_sleep_is_never_called_stopped() {
 #[tokio::test]
 async fn a_parent_that_is_always_about_to_start_a_program_can_be_stopped() {
     let services = bare().await;
+    // Each child takes its time before it runs its program, and its parent cannot stop until then.
+    let script = format!(
+        "while (1) {{ my $pid = syscall({CLONE}, 0x4011, 0, 0, 0, 0); \
+         if ($pid == 0) {{ select undef, undef, undef, 0.05; exec '/bin/true' }} waitpid $pid, 0 }}"
+    );
     let child = services
-        .spawn(shell("starter", "while :; do /bin/true; done"))
+        .spawn(ProcessSpec::new("starter", "perl").args(["-e", &script]))
         .await
         .unwrap();
-    for _ in 0..100 {
+    for _ in 0..20 {
+        assert!(
+            becomes(SOON, || states(child.pid()) == ['D']).is_some(),
+            "the parent does not wait for a child"
+        );
         let pause = child.stop().await.unwrap().resume().await.unwrap();
         assert!(!pause.moved(), "{pause:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_started_while_the_stop_is_under_way_stands_too() {
+    let services = bare().await;
+    let child = services
+        .spawn(shell("breeder", "while :; do sleep 0.05 & done"))
+        .await
+        .unwrap();
+    assert!(becomes(SOON, || descendants(child.pid()).len() > 5).is_some());
+    for round in 0..40 {
+        let stopped = child.stop().await.unwrap();
+        let runs = |pid: u32| states(pid).iter().any(|state| !matches!(state, 'T' | 'Z'));
+        let running: Vec<_> = descendants(child.pid())
+            .into_iter()
+            .filter(|process| runs(process.pid))
+            .collect();
+        assert!(running.is_empty(), "round {round}: {running:?}");
+        assert!(!stopped.resume().await.unwrap().moved(), "round {round}");
     }
 }
 
@@ -200,14 +231,16 @@ async fn a_process_that_somebody_else_let_go_on_meanwhile_is_seen_to_have_moved(
         .spawn(shell("busy", "while :; do :; done"))
         .await
         .unwrap();
-    let stopped = child.stop().await.unwrap();
-    let continued = services
-        .spawn(shell("other", &format!("kill -CONT {}", child.pid())))
-        .await
-        .unwrap();
-    assert!(continued.exited().await.unwrap().success());
-    assert!(becomes(SOON, || states(child.pid()) == ['R']).is_some());
-    assert!(stopped.resume().await.unwrap().moved());
+    for round in 0..20 {
+        let stopped = child.stop().await.unwrap();
+        let continued = services
+            .spawn(shell("other", &format!("kill -CONT {}", child.pid())))
+            .await
+            .unwrap();
+        assert!(continued.exited().await.unwrap().success());
+        assert!(becomes(SOON, || states(child.pid()) == ['R']).is_some());
+        assert!(stopped.resume().await.unwrap().moved(), "round {round}");
+    }
 }
 
 #[tokio::test]
