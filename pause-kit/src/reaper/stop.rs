@@ -16,7 +16,7 @@ use crate::process::{self, Identity, Task};
 use crate::signal::{self, Signal};
 
 /// How long a task may take to stop. In an uninterruptible sleep it may never.
-const BOUND: Duration = Duration::from_secs(2);
+const BOUND: Duration = Duration::from_secs(3);
 
 /// After this long, and again after every such time, the tree is let run for a moment and stopped again: a parent in
 /// `vfork` cannot stop until its child, which was stopped first, has gone on to its new program. The moment grows, in
@@ -155,7 +155,8 @@ impl Halt<'_> {
                     state: task.state,
                 });
             }
-            if self.started.elapsed() > nudge_at {
+            // A task that is about to run only waits for a processor.
+            if task.state == 'D' && self.started.elapsed() > nudge_at {
                 self.nudge(moment)?;
                 moment = (moment * 2).min(LAST_MOMENT);
                 nudge_at = self.started.elapsed() + NUDGE;

@@ -66,8 +66,13 @@ mod tests {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
         let port = listener.local_addr().expect("it is bound").port();
         assert!(listens(std::process::id(), port));
+        let _client = std::net::TcpStream::connect((Ipv4Addr::LOCALHOST, port)).expect("it listens");
+        let _accepted = listener.accept().expect("somebody connected");
         drop(listener);
-        assert!(!listens(std::process::id(), port));
+        assert!(
+            !listens(std::process::id(), port),
+            "a connection from that port is no listener"
+        );
     }
 
     #[test]
