@@ -66,6 +66,11 @@ fn judge(probe: &Seen<'_, Probe>) -> Result<(), Fault> {
         (Right::Applied, Said::Declined | Said::Failed) if !cut_short => {
             broken(Invariant::NoSpuriousRefusal, "was not applied".to_owned())
         }
+        // The resource hid behind a 500, but the path shows that the database had refused.
+        (Right::Applied, Said::Unknown) if code.is_some() && !cut_short => broken(
+            Invariant::NoSpuriousRefusal,
+            format!("was refused with {}", code.unwrap_or_default()),
+        ),
         (Right::Refused(_) | Right::Blocked | Right::RefusedOr40001, Said::Accepted | Said::Stored) => {
             broken(if_accepted, "was accepted".to_owned())
         }
@@ -80,7 +85,7 @@ fn judge(probe: &Seen<'_, Probe>) -> Result<(), Fault> {
             Invariant::Reason,
             format!("was not refused as {}: {:?}", fence.name(), body.reply),
         ),
-        // The resource hid behind a 500, but the path shows with which wrong code the database had refused.
+        // Hidden in the same way, with the wrong code.
         (Right::Refused(fence), _) if code.is_some() && !cut_short => broken(
             Invariant::Reason,
             format!(

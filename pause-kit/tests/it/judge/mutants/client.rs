@@ -1,17 +1,25 @@
 //! What clients saw: invariants 2 to 5, 9 and 13.
 
 use pause_kit::history::{Event, Half, Op};
-use pause_kit::judge::{Invariant as I, Verdict};
+use pause_kit::judge::{Invariant as I, Judgement};
 
 use super::{broken, edit, good, is_answer, read_back, remove, reply, request, violated};
 use crate::judge::forms::{held, idle, late_send, queued};
-use crate::judge::tape::{NEW, http, ms, presented};
+use crate::judge::tape::{NEW, http, ms, presented, sql};
 
 #[test]
 fn the_late_verdict_flipped_is_a_late_write_that_the_commit_order_does_not_bear_out() {
     let judgement = broken(good(), |tape| reply(tape, "H1-late", http(201, None)));
     violated(&judgement, I::RealTimeRefusal);
     assert!(judgement.breaks(I::Agreement) && judgement.breaks(I::Linearizable));
+    let both = |judgement: &Judgement| {
+        let found = judgement.violations.iter();
+        found
+            .filter(|violation| violation.why.contains("and the commit order does not"))
+            .count()
+    };
+    assert_eq!(both(&judgement), 1, "{judgement:#?}");
+    assert_eq!(both(&broken(late_send("S02", Half::Defeated), |_| {})), 0);
     for tape in [
         held(Half::Guarded),
         queued(Half::Guarded, true),
@@ -82,6 +90,14 @@ fn a_rightful_holder_refused_is_a_spurious_refusal_whatever_the_fence_called_it(
         });
         violated(&judgement, I::NoSpuriousRefusal);
     }
+    // The resource hid it behind a 500, and the path to the database shows it.
+    for (sqlstate, spurious) in [("ZF001", true), ("ZF006", true), ("40001", false)] {
+        let judgement = broken(good(), |tape| {
+            reply(tape, "H2-raise", http(500, None));
+            tape.db_answer("H2-raise", 18, sql(sqlstate, None));
+        });
+        assert_eq!(judgement.breaks(I::NoSpuriousRefusal), spurious, "{sqlstate}");
+    }
     // What the resource refuses for its own reasons is none.
     let judgement = broken(good(), |tape| reply(tape, "H1-raise", http(404, None)));
     assert!(!judgement.breaks(I::NoSpuriousRefusal));
@@ -126,10 +142,17 @@ fn a_successor_kept_waiting_breaks_the_bound() {
     // Seen waiting, and never answered.
     let judgement = broken(idle(Half::Defeated), |tape| remove(tape, is_answer("H2-1")));
     assert!(judgement.breaks(I::BoundedBlock));
-    // Time in which the resource itself was stopped is not its guard's.
-    let judgement = broken(queued(Half::Guarded, true), |tape| {
-        tape.run.bounds.deadline_ns = 5_000_000;
-        tape.run.bounds.slack_ns = 1_000_000;
-    });
-    assert_eq!(judgement.verdict, Verdict::Held, "{judgement:#?}");
+    // Time in which the resource itself was stopped is not its guard's: of 24 ms, R stood still for 19.
+    let first_in_the_socket = |deadline_ns| {
+        broken(queued(Half::Guarded, true), |tape| {
+            tape.run.bounds.deadline_ns = deadline_ns;
+            tape.run.bounds.slack_ns = 0;
+            remove(tape, |event| {
+                is_answer("H2-raise")(event)
+                    || matches!(event, Event::Request(raise) if raise.op == Op::new("H2-raise"))
+            });
+        })
+    };
+    assert!(!first_in_the_socket(5_000_000).breaks(I::BoundedBlock));
+    assert!(first_in_the_socket(4_999_999).breaks(I::BoundedBlock));
 }

@@ -52,6 +52,15 @@ fn what_belongs_to_no_grant_breaks_identity() {
         tape.admission(31, "acct-1", "g2", NEW + 1);
     });
     violated(&judgement, I::Identity);
+    // The same under the column guard, where the row bears the number.
+    let judgement = broken(idle(Half::Guarded), |tape| {
+        commit(tape, 1, |commit| {
+            if let Change::Write { token, .. } = &mut commit.change {
+                *token = Some(TokenNumber::new(NEW + 1));
+            }
+        });
+    });
+    violated(&judgement, I::Identity);
     // A grant of one key used on another.
     let judgement = broken(good(), |tape| {
         tape.admission(31, "acct-2", "g2", NEW);
@@ -210,12 +219,18 @@ fn an_acknowledged_write_that_the_log_does_not_hold_is_a_disagreement() {
         )
     });
     violated(&judgement, I::Agreement);
-    // An effect that nobody sent, and one that reading back does not show.
+    // An effect that nobody sent, and that everything else agrees on.
     let judgement = broken(good(), |tape| {
         tape.admission(30, "acct-1", "g2", NEW)
             .written(30, "acct-1", "g2", "g2:2");
+        read_back(tape, |last| {
+            last.ids.push("g2:2".to_owned());
+            last.balances = crate::judge::tape::balances(940, 90);
+        });
     });
-    assert!(judgement.breaks(I::Agreement));
+    violated(&judgement, I::Agreement);
+    assert_eq!(judgement.violations.len(), 1, "{judgement:#?}");
+    // Committed, and not there when all is read back.
     let judgement = broken(good(), |tape| read_back(tape, |last| drop(last.ids.remove(0))));
     violated(&judgement, I::Agreement);
     let judgement = broken(good(), |tape| {
