@@ -1,4 +1,16 @@
 //! Stopping a process so that it is known to stand, and letting it go on again.
+//!
+//! ```no_run
+//! # use pause_kit::services::{ProcessSpec, Services};
+//! # async fn run(services: Services) -> Result<(), Box<dyn std::error::Error>> {
+//! let worker = services.spawn(ProcessSpec::new("worker", "worker").args(["--account", "acct-1"])).await?;
+//! let stopped = worker.stop().await?;
+//! // Everything that comes from the worker stands here; a panic, too, would let it go on.
+//! let pause = stopped.resume().await?;
+//! assert!(!pause.moved(), "a task ran on, so that the run is void");
+//! # Ok(())
+//! # }
+//! ```
 
 use std::collections::HashMap;
 use std::sync::Arc;

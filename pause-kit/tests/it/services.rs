@@ -6,7 +6,7 @@ use pause_kit::reaper::ReaperCommand;
 use pause_kit::services::{Services, ServicesConfig, for_tests};
 use tokio_postgres::{Client, NoTls};
 
-use crate::table::{becomes, ownerless_segments, strays};
+use crate::table::{becomes, ownerless_segments, strays, unmapped_files};
 
 async fn connect(url: &str) -> Client {
     let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
@@ -159,7 +159,7 @@ async fn the_versions_are_those_that_the_servers_tell_themselves() {
 
 #[tokio::test]
 async fn a_start_that_is_given_up_at_any_moment_leaves_nothing() {
-    let left = || [strays(), ownerless_segments()].concat();
+    let left = || [strays(), ownerless_segments(), unmapped_files()].concat();
     let before = left();
     let new = || {
         left()

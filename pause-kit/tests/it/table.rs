@@ -1,6 +1,7 @@
 //! What the tests know of the process table, read by themselves and not with the kit's own eyes.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
 use pause_kit::reaper::ReaperCommand;
@@ -91,6 +92,35 @@ pub(crate) fn ownerless_segments() -> Vec<String> {
         .skip(1)
         .filter(ownerless)
         .map(str::to_owned)
+        .collect()
+}
+
+/// PostgreSQL's shared memory files that no process uses. Another user's are left out, unless this user sees everything.
+pub(crate) fn unmapped_files() -> Vec<String> {
+    let files = fs::read_dir("/dev/shm")
+        .unwrap()
+        .flatten()
+        .map(|file| file.path());
+    let files = files.filter(|file| {
+        file.to_str()
+            .is_some_and(|name| name.starts_with("/dev/shm/PostgreSQL."))
+    });
+    let me = fs::metadata("/proc/self").unwrap().uid();
+    let visible = files.filter(|file| fs::metadata(file).is_ok_and(|found| me == 0 || found.uid() == me));
+    let visible: Vec<String> = visible.map(|file| file.display().to_string()).collect();
+    if visible.is_empty() {
+        return visible;
+    }
+    let tables = fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .filter_map(|item| fs::read(item.path().join("maps")).ok());
+    let used: Vec<String> = tables
+        .map(|table| String::from_utf8_lossy(&table).into_owned())
+        .collect();
+    visible
+        .into_iter()
+        .filter(|file| !used.iter().any(|table| table.contains(file)))
         .collect()
 }
 
