@@ -55,12 +55,18 @@
 //! A partition that is added later is guarded against row writes at once, against its own TRUNCATE from the next
 //! `fence.protect` on.
 
+#[cfg(any(feature = "sqlx", feature = "tokio-postgres"))]
 mod error;
+#[cfg(any(feature = "sqlx", feature = "tokio-postgres"))]
+mod ledger;
 mod migrate;
 #[cfg(feature = "sqlx")]
 pub mod sqlx;
 #[cfg(feature = "tokio-postgres")]
 pub mod tokio_postgres;
 
+#[cfg(any(feature = "sqlx", feature = "tokio-postgres"))]
 pub use error::{GuardError, Refused};
-pub use migrate::{GuardSha256, InstallError, MIGRATIONS, Migration, guard_sha256};
+#[cfg(any(feature = "sqlx", feature = "tokio-postgres"))]
+pub use ledger::InstallError;
+pub use migrate::{GuardSha256, MIGRATIONS, Migration, guard_sha256};

@@ -2,7 +2,7 @@
 
 use ::sqlx::{Executor as _, PgConnection};
 
-use crate::migrate::{self, InstallError};
+use crate::ledger::{self, InstallError};
 
 /// Applies the files of [`MIGRATIONS`](crate::MIGRATIONS) that the database's ledger lacks, in order, and returns their
 /// names. Installers take turns by an advisory lock of the session, so use a direct connection, not a transaction pooler.
@@ -14,23 +14,23 @@ use crate::migrate::{self, InstallError};
 /// [`InstallError`] when a file fails or the connection is lost. What was applied before it stays.
 pub async fn install(connection: &mut PgConnection) -> Result<Vec<&'static str>, InstallError> {
     connection
-        .execute(migrate::LOCK)
+        .execute(ledger::LOCK)
         .await
         .map_err(InstallError::ledger)?;
     let applied = apply_missing(connection).await;
-    let unlocked = connection.execute(migrate::UNLOCK).await;
+    let unlocked = connection.execute(ledger::UNLOCK).await;
     let applied = applied?;
     unlocked.map_err(InstallError::ledger)?;
     Ok(applied)
 }
 
 async fn apply_missing(connection: &mut PgConnection) -> Result<Vec<&'static str>, InstallError> {
-    let has_ledger: bool = ::sqlx::query_scalar(migrate::HAS_LEDGER)
+    let exists: bool = ::sqlx::query_scalar(ledger::EXISTS)
         .fetch_one(&mut *connection)
         .await
         .map_err(InstallError::ledger)?;
-    let ledger: Vec<String> = if has_ledger {
-        ::sqlx::query_scalar(migrate::LEDGER)
+    let applied_before: Vec<String> = if exists {
+        ::sqlx::query_scalar(ledger::NAMES)
             .fetch_all(&mut *connection)
             .await
             .map_err(InstallError::ledger)?
@@ -38,7 +38,7 @@ async fn apply_missing(connection: &mut PgConnection) -> Result<Vec<&'static str
         Vec::new()
     };
     let mut applied = Vec::new();
-    for migration in migrate::missing(&ledger) {
+    for migration in ledger::missing(&applied_before) {
         if let Err(error) = ::sqlx::raw_sql(migration.sql).execute(&mut *connection).await {
             // The file's own transaction is still open, and failed.
             let rolled_back = connection.execute("ROLLBACK").await;
@@ -48,6 +48,11 @@ async fn apply_missing(connection: &mut PgConnection) -> Result<Vec<&'static str
                 source: Box::new(error),
             });
         }
+        ::sqlx::query(ledger::RECORD)
+            .bind(migration.name)
+            .execute(&mut *connection)
+            .await
+            .map_err(InstallError::ledger)?;
         applied.push(migration.name);
     }
     Ok(applied)

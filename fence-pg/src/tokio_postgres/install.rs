@@ -2,7 +2,7 @@
 
 use ::tokio_postgres::{Client, Error};
 
-use crate::migrate::{self, InstallError};
+use crate::ledger::{self, InstallError};
 
 /// Applies the files of [`MIGRATIONS`](crate::MIGRATIONS) that the database's ledger lacks, in order, and returns their
 /// names. Installers take turns by an advisory lock of the session, so use a direct connection, not a transaction pooler.
@@ -14,20 +14,20 @@ use crate::migrate::{self, InstallError};
 /// [`InstallError`] when a file fails or the connection is lost. What was applied before it stays.
 pub async fn install(client: &Client) -> Result<Vec<&'static str>, InstallError> {
     client
-        .batch_execute(migrate::LOCK)
+        .batch_execute(ledger::LOCK)
         .await
         .map_err(InstallError::ledger)?;
     let applied = apply_missing(client).await;
-    let unlocked = client.batch_execute(migrate::UNLOCK).await;
+    let unlocked = client.batch_execute(ledger::UNLOCK).await;
     let applied = applied?;
     unlocked.map_err(InstallError::ledger)?;
     Ok(applied)
 }
 
 async fn apply_missing(client: &Client) -> Result<Vec<&'static str>, InstallError> {
-    let ledger = ledger(client).await.map_err(InstallError::ledger)?;
+    let applied_before = names(client).await.map_err(InstallError::ledger)?;
     let mut applied = Vec::new();
-    for migration in migrate::missing(&ledger) {
+    for migration in ledger::missing(&applied_before) {
         if let Err(error) = client.batch_execute(migration.sql).await {
             // The file's own transaction is still open, and failed.
             let rolled_back = client.batch_execute("ROLLBACK").await;
@@ -37,16 +37,20 @@ async fn apply_missing(client: &Client) -> Result<Vec<&'static str>, InstallErro
                 source: Box::new(error),
             });
         }
+        client
+            .execute(ledger::RECORD, &[&migration.name])
+            .await
+            .map_err(InstallError::ledger)?;
         applied.push(migration.name);
     }
     Ok(applied)
 }
 
-async fn ledger(client: &Client) -> Result<Vec<String>, Error> {
-    let has_ledger: bool = client.query_one(migrate::HAS_LEDGER, &[]).await?.get(0);
-    if !has_ledger {
+async fn names(client: &Client) -> Result<Vec<String>, Error> {
+    let exists: bool = client.query_one(ledger::EXISTS, &[]).await?.get(0);
+    if !exists {
         return Ok(Vec::new());
     }
-    let rows = client.query(migrate::LEDGER, &[]).await?;
+    let rows = client.query(ledger::NAMES, &[]).await?;
     Ok(rows.iter().map(|row| row.get(0)).collect())
 }
