@@ -4,10 +4,10 @@ use bytes::Bytes;
 use futures_util::SinkExt as _;
 use tokio_postgres::Client;
 
-use crate::support::{Database, OPEN, admit, claim, code, failure};
+use crate::support::{Database, OPEN, admit, claim, code};
 
 /// `acct-1` and `acct-2` have a row each.
-async fn with_rows() -> (Database, Client) {
+pub(crate) async fn with_rows() -> (Database, Client) {
     let database = Database::guarded().await;
     let client = database.client().await;
     for account in ["acct-1", "acct-2"] {
@@ -25,7 +25,7 @@ async fn with_rows() -> (Database, Client) {
 }
 
 /// Runs statements one by one in one transaction, commits, or rolls back at the first error and returns its code.
-async fn in_transaction(client: &Client, statements: &[&str]) -> Result<(), String> {
+pub(crate) async fn in_transaction(client: &Client, statements: &[&str]) -> Result<(), String> {
     client.batch_execute("BEGIN").await.unwrap();
     for sql in statements {
         if let Err(error) = client.batch_execute(sql).await {
@@ -272,67 +272,6 @@ async fn a_cascade_into_a_guarded_table_is_refused_and_leaves_no_orphan() {
 }
 
 #[tokio::test]
-async fn every_partition_is_guarded_the_later_ones_too() {
-    let database = Database::guarded().await;
-    let client = database.client().await;
-    let protect = "SELECT fence.protect('paydb.item', 'item', 'region', 'id')";
-    client
-        .batch_execute(&format!(
-            "CREATE TABLE item (region text, id uuid, n int, PRIMARY KEY (region, id)) PARTITION BY LIST (region);
-             CREATE TABLE item_eu PARTITION OF item FOR VALUES IN ('eu');
-             {protect};
-             CREATE TABLE item_us PARTITION OF item FOR VALUES IN ('us');
-             CREATE TABLE item_asia (LIKE item);
-             ALTER TABLE item ATTACH PARTITION item_asia FOR VALUES IN ('asia');"
-        ))
-        .await
-        .unwrap();
-    let superuser = database.superuser().await;
-    superuser
-        .batch_execute("SET session_replication_role = replica")
-        .await
-        .unwrap();
-    let id = "123E4567-E89B-12D3-A456-426614174000";
-    for region in ["eu", "us", "asia"] {
-        let admission = format!(
-            "SELECT fence.admit('paydb.item', fence.key('{region}', '123e4567-e89b-12d3-a456-426614174000'), 1)"
-        );
-        for table in ["item".to_owned(), format!("item_{region}")] {
-            let insert = format!("INSERT INTO {table} VALUES ('{region}', '{id}', 1)");
-            assert_eq!(code(&client, &insert).await, "ZF002", "{insert}");
-            assert_eq!(code(&superuser, &insert).await, "ZF002", "{insert}, as a replica");
-        }
-        let insert = format!("INSERT INTO item_{region} VALUES ('{region}', '{id}', 1)");
-        in_transaction(&client, &[&admission, &insert]).await.unwrap();
-        let moves =
-            format!("UPDATE item SET region = 'eu', id = gen_random_uuid() WHERE region = '{region}'");
-        assert_eq!(
-            in_transaction(&client, &[&admission, &moves]).await.unwrap_err(),
-            "ZF006",
-            "{moves}"
-        );
-    }
-    assert_eq!(code(&client, "TRUNCATE item").await, "ZF002");
-    assert_eq!(code(&client, "TRUNCATE item_eu").await, "ZF002");
-    // The later partitions' own TRUNCATE, from the next call on.
-    client.batch_execute(protect).await.unwrap();
-    for partition in ["item_us", "item_asia"] {
-        assert_eq!(
-            code(&client, &format!("TRUNCATE {partition}")).await,
-            "ZF002",
-            "{partition}"
-        );
-        assert_eq!(
-            code(&superuser, &format!("TRUNCATE {partition}")).await,
-            "ZF002",
-            "{partition}, as a replica"
-        );
-    }
-    let detail = failure(&client, &format!("INSERT INTO item VALUES ('eu', '{id}', 1)")).await;
-    assert!(detail.message().contains("item_eu"), "{}", detail.message());
-}
-
-#[tokio::test]
 async fn a_deferred_constraint_that_fails_at_commit_is_not_applied() {
     let database = Database::guarded().await;
     database
@@ -355,96 +294,4 @@ async fn a_deferred_constraint_that_fails_at_commit_is_not_applied() {
         other => panic!("{other:?}"),
     }
     assert_eq!(database.number("SELECT count(*) FROM fence.high_water").await, 0);
-}
-
-#[tokio::test]
-async fn only_tables_and_columns_that_can_be_guarded_are_taken() {
-    let database = Database::guarded().await;
-    let client = database.client().await;
-    client
-        .batch_execute(
-            "CREATE COLLATION nocase (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
-             CREATE TABLE t (i int, u uuid, s text, v varchar(9), n numeric, j jsonb, c char(4), d text COLLATE nocase, f float8,
-                             ts timestamptz);
-             CREATE VIEW v AS SELECT * FROM t;
-             CREATE TABLE inherited (k text); CREATE TABLE heir () INHERITS (inherited);",
-        )
-        .await
-        .unwrap();
-    for column in ["n", "j", "c", "d", "f", "ts"] {
-        let error = failure(&client, &format!("SELECT fence.protect('c', 't', '{column}')")).await;
-        assert_eq!(error.code().code(), "42804", "{column}");
-        assert!(error.hint().unwrap().contains("deterministic"), "{column}");
-    }
-    assert_eq!(
-        code(&client, "SELECT fence.protect('c', 't', 'absent')").await,
-        "42703"
-    );
-    assert_eq!(
-        code(&client, "SELECT fence.protect('c', 'v', 's')").await,
-        "42809"
-    );
-    assert_eq!(
-        code(&client, "SELECT fence.protect('c', 'inherited', 'k')").await,
-        "42809"
-    );
-    assert_eq!(
-        code(&client, "SELECT fence.protect('No Name', 't', 's')").await,
-        "22023"
-    );
-    assert_eq!(
-        database
-            .number("SELECT count(*) FROM pg_trigger WHERE tgname LIKE 'fence%' AND tgrelid = 't'::regclass")
-            .await,
-        0
-    );
-
-    client
-        .batch_execute("SELECT fence.protect('c', 't', 's'); SELECT fence.protect('c', 't', 's')")
-        .await
-        .unwrap();
-    assert_eq!(
-        code(&client, "SELECT fence.protect('d', 't', 's')").await,
-        "42710"
-    );
-    assert_eq!(
-        code(&client, "SELECT fence.protect('c', 't', 'v')").await,
-        "42710"
-    );
-}
-
-#[tokio::test]
-async fn protecting_again_switches_on_what_was_switched_off() {
-    let (database, client) = with_rows().await;
-    let insert = "INSERT INTO transfer (from_account, amount) VALUES ('acct-3', 5)";
-    for off in ["DISABLE TRIGGER USER", "ENABLE TRIGGER ALL"] {
-        database.run(&format!("ALTER TABLE transfer {off}")).await;
-        database
-            .run("SELECT fence.protect('paydb.account', 'transfer', 'from_account')")
-            .await;
-        assert_eq!(code(&client, insert).await, "ZF002", "{off}");
-        let superuser = database.superuser().await;
-        let as_replica = format!("SET session_replication_role = replica; {insert}");
-        assert_eq!(code(&superuser, &as_replica).await, "ZF002", "{off}");
-    }
-}
-
-#[tokio::test]
-async fn a_row_without_a_key_is_refused() {
-    let database = Database::guarded().await;
-    let client = database.client().await;
-    client
-        .batch_execute(
-            "CREATE TABLE t (k text); SELECT fence.protect('c', 't', 'k'); SELECT fence.declare('c')",
-        )
-        .await
-        .unwrap();
-    let insert = "INSERT INTO t VALUES (NULL)";
-    assert_eq!(code(&client, insert).await, "ZF002");
-    assert_eq!(
-        in_transaction(&client, &["SELECT fence.admit('c', 'x', 1)", insert])
-            .await
-            .unwrap_err(),
-        "ZF006"
-    );
 }

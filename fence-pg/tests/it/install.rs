@@ -261,6 +261,7 @@ async fn objects_of_the_callers_own_do_not_stand_in_for_the_guards() {
     client
         .batch_execute(
             "CREATE SCHEMA trap; CREATE FUNCTION trap.format(text, VARIADIC text[]) RETURNS text LANGUAGE sql AS $$ SELECT 'trapped' $$;
+             CREATE FUNCTION trap.octet_length(text) RETURNS int LANGUAGE sql AS 'SELECT 9999';
              CREATE FUNCTION trap.pg_current_xact_id() RETURNS xid8 LANGUAGE sql AS $$ SELECT '3'::xid8 $$;
              SET search_path = trap, pg_catalog, public",
         )

@@ -3,6 +3,7 @@
 
 mod admission;
 mod column;
+mod column_table;
 mod cut;
 mod enforce;
 mod install;
@@ -10,6 +11,7 @@ mod isolation;
 mod key;
 mod mark;
 mod outcome;
+mod protect;
 mod race;
 mod register;
 mod support;
