@@ -37,7 +37,7 @@ pub(crate) struct ProveArguments {
     #[arg(long, value_name = "ID")]
     scenario: Vec<ScenarioId>,
     /// Draw the schedule from this number [default: a random one, which is printed]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = seed)]
     seed: Option<u64>,
     /// Put the evidence into this folder, which is replaced whole [default: fence-evidence beside fence.toml; nowhere
     /// when only a part is run]
@@ -124,6 +124,11 @@ async fn interrupted() -> Result<u8, Failure> {
         _ = terminate.recv() => 15,
         _ = hangup.recv() => 1,
     })
+}
+
+fn seed(text: &str) -> Result<u64, String> {
+    text.parse()
+        .map_err(|_| "a seed is a number, 0 to 18446744073709551615".to_owned())
 }
 
 fn keep(place: &Place, report: &Report) -> Result<PathBuf, pause_kit::evidence::PublishError> {

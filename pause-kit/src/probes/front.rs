@@ -4,7 +4,6 @@ use std::time::Instant;
 
 use fence_core::{Epoch, GrantId, Token};
 
-use super::asked::run;
 use crate::history::{Presented, Probe, ProbeKind, Reply, TokenNumber};
 use crate::run::RunError;
 use crate::scenario::{Half, send};
@@ -106,8 +105,6 @@ fn sqlstate_since(half: &Half<'_>, began: Instant) -> Option<String> {
 }
 
 async fn mark(half: &Half<'_>) -> Result<Option<Token>, RunError> {
-    // Asking with a statement that takes no lock: a guard under test may hold what it likes.
-    run(&half.sql, "SET lock_timeout = '2s'").await?;
     let query = "SELECT token FROM fence.high_water WHERE class = $1 AND key = $2";
     let rows = half
         .sql

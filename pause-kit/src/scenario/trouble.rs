@@ -5,6 +5,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use crate::reaper::Ended;
+use crate::run::RunError;
 use crate::stopper::StopError;
 
 /// The half is over before its end. What had happened by then is still judged: a violation counts, and nothing else does.
@@ -38,6 +39,9 @@ pub(crate) enum Trouble {
         /// Why not.
         source: StopError,
     },
+    /// The probes could not all be asked.
+    #[error("the probes could not all be asked")]
+    Probes(#[source] RunError),
     /// A part of the kit or a service failed: the run cannot go on.
     #[error("{what}")]
     Lost {

@@ -258,7 +258,8 @@ pub(crate) fn said(error: &tokio_postgres::Error) -> String {
     }
 }
 
-/// A connection to a database of the run. It ends when the client is dropped.
+/// A connection to a database of the run. It ends when the client is dropped. No statement on it waits for ever, whatever a
+/// guard under test does.
 pub(crate) async fn connect(url: &DatabaseUrl) -> Result<tokio_postgres::Client, RunError> {
     let connecting = tokio::time::timeout(
         Duration::from_secs(10),

@@ -153,6 +153,12 @@ fn another_code_or_other_numbers_than_the_faults_own_break_the_reason() {
 }
 
 #[test]
+fn a_refusal_that_invites_a_retry_is_the_wrong_reason() {
+    violated(ProbeKind::Smaller, &sql("40001", STALE), Invariant::Reason);
+    violated(ProbeKind::Collision, &sql("40001", None), Invariant::Reason);
+}
+
+#[test]
 fn a_probe_that_was_cut_short_shows_nothing() {
     for (probe, _, _) in refused() {
         for reply in [sql("57014", None), sql("08006", None), http(500, None)] {

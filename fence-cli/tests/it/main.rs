@@ -1,0 +1,7 @@
+//! The `fence` command from outside: what it answers to whom, and with which code.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod command;
+mod faults;
+mod selection;
+mod token;

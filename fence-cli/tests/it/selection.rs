@@ -1,0 +1,121 @@
+//! Arguments of `fence prove`, and what is decided before any service starts.
+
+use super::command::{fence_in, project};
+
+#[test]
+fn a_wrong_argument_is_named_with_the_right_form_and_nothing_runs() {
+    let folder = project();
+    for (arguments, named) in [
+        (vec!["prov"], vec!["'prov'", "'prove'"]),
+        (
+            vec!["prove", "--sceanrio", "S01"],
+            vec!["'--sceanrio'", "'--scenario'"],
+        ),
+        (
+            vec!["prove", "--scenario", "S1"],
+            vec!["\"S1\"", "S01, S02, S05, S07, S26"],
+        ),
+        (
+            vec!["prove", "--scenario", "S26"],
+            vec!["S26", "there are S01, S02"],
+        ),
+        (
+            vec!["prove", "--class", "App"],
+            vec!["\"App\"", "begin with a letter"],
+        ),
+        (
+            vec!["prove", "--class", "app.thin"],
+            vec!["\"app.thin\"", "there are app.thing"],
+        ),
+        (vec!["prove", "--seed", "-1"], vec!["-1"]),
+        (
+            vec!["prove", "--seed", "seven"],
+            vec!["seven", "0 to 18446744073709551615"],
+        ),
+        (vec!["epoch", "init", "--tier", "entity"], vec!["--etcd <URL>"]),
+        (
+            vec![
+                "epoch",
+                "init",
+                "--etcd",
+                "http://127.0.0.1:1",
+                "--tier",
+                "x",
+                "--epoch",
+                "0",
+            ],
+            vec!["1 to 32767"],
+        ),
+    ] {
+        let said = fence_in(folder.path(), &arguments);
+        assert_eq!(said.code, 2, "{arguments:?}: {}", said.err);
+        for word in named {
+            assert!(
+                said.err.contains(word),
+                "{arguments:?} should name {word}: {}",
+                said.err
+            );
+        }
+        assert_eq!(said.out, "", "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_folder_of_something_else_is_refused_before_anything_runs() {
+    let folder = project();
+    let said = fence_in(folder.path(), &["prove", "--out", "guard"]);
+    assert_eq!(said.code, 2);
+    assert!(
+        said.err.contains("guard holds something else than evidence"),
+        "{}",
+        said.err
+    );
+    assert!(folder.path().join("guard/0001.sql").is_file());
+}
+
+#[test]
+fn a_missing_service_is_code_4_with_where_it_was_looked_for() {
+    let folder = project();
+    let said = fence_in(folder.path(), &["prove"]);
+    assert_eq!(said.code, 4, "{}", said.err);
+    assert!(said.err.contains("FENCE_PG_BIN=/nonexistent"), "{}", said.err);
+    assert!(!folder.path().join("fence-evidence").exists());
+}
+
+#[test]
+fn an_unreachable_lock_store_is_code_4() {
+    let folder = project();
+    let said = fence_in(
+        folder.path(),
+        &[
+            "epoch",
+            "init",
+            "--etcd",
+            "http://127.0.0.1:1",
+            "--tier",
+            "entity",
+        ],
+    );
+    assert_eq!(said.code, 4, "{}", said.err);
+    assert!(said.err.contains("http://127.0.0.1:1"), "{}", said.err);
+}
+
+#[test]
+fn the_seed_is_printed_also_when_it_was_drawn() {
+    let folder = project();
+    let seed = |arguments: &[&str]| {
+        let said = fence_in(folder.path(), arguments);
+        let line = said.err.lines().next().unwrap_or_default().to_owned();
+        line.strip_prefix("seed ")
+            .and_then(|rest| rest.split(':').next())
+            .unwrap_or_default()
+            .to_owned()
+    };
+    assert_eq!(
+        seed(&["prove", "--seed", "18446744073709551615"]),
+        "18446744073709551615"
+    );
+    let drawn: std::collections::BTreeSet<String> = (0..4).map(|_| seed(&["prove"])).collect();
+    assert!(drawn.iter().all(|seed| seed.parse::<u64>().is_ok()), "{drawn:?}");
+    assert!(drawn.len() > 1, "one seed came every time: {drawn:?}");
+}
