@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use pause_kit::reaper::{Ended, ReaperCommand, StartReaperError};
 use pause_kit::services::{ProcessSpec, ServiceError, Services, ServicesConfig};
 
-use crate::table::{Process, bare, becomes, descendants, segments, shown, states};
+use crate::table::{Process, bare, becomes, descendants, segments, shown, states, waits_for_its_child};
 
 const SOON: Duration = Duration::from_secs(10);
 
@@ -193,7 +193,7 @@ async fn a_kit_that_goes_while_a_stop_cannot_be_confirmed_does_not_wait_for_it()
         .spawn(ProcessSpec::new("vfork", "perl").args(["-e", &script]))
         .await
         .unwrap();
-    assert!(becomes(SOON, || states(child.pid()) == ['D']).is_some());
+    assert!(becomes(SOON, || waits_for_its_child(child.pid())).is_some());
     let tree = descendants(Process::of(child.pid()).unwrap().parent);
     let waiting = async { child.stop().await.map(|_| ()) };
     assert!(

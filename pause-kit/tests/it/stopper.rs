@@ -7,7 +7,7 @@ use std::time::Duration;
 use pause_kit::services::{Child, ProcessSpec, Services, for_tests};
 use pause_kit::stopper::StopError;
 
-use crate::table::{bare, becomes, descendants, states};
+use crate::table::{bare, becomes, descendants, states, waits_for_its_child};
 
 const SOON: Duration = Duration::from_secs(10);
 
@@ -148,7 +148,7 @@ async fn a_process_in_an_uninterruptible_sleep_is_never_called_stopped() {
         .unwrap();
     child.wait_line("up", SOON).await.unwrap();
     assert!(
-        becomes(SOON, || states(child.pid()) == ['D']).is_some(),
+        becomes(SOON, || waits_for_its_child(child.pid())).is_some(),
         "the parent does not wait for its child"
     );
     let error = child.stop().await.unwrap_err();
@@ -182,7 +182,7 @@ async fn a_parent_that_is_always_about_to_start_a_program_can_be_stopped() {
         .unwrap();
     for _ in 0..20 {
         assert!(
-            becomes(SOON, || states(child.pid()) == ['D']).is_some(),
+            becomes(SOON, || waits_for_its_child(child.pid())).is_some(),
             "the parent does not wait for a child"
         );
         let pause = child.stop().await.unwrap().resume().await.unwrap();

@@ -45,6 +45,11 @@ pub(crate) fn states(pid: u32) -> Vec<char> {
         .collect()
 }
 
+/// In an uninterruptible sleep, and not for the disk's sake: it has a child that has not run its program yet.
+pub(crate) fn waits_for_its_child(pid: u32) -> bool {
+    descendants(pid).len() == 1 && states(pid) == ['D']
+}
+
 /// Everything that descends from `root` now.
 pub(crate) fn descendants(root: u32) -> Vec<Process> {
     let pids = fs::read_dir("/proc")
