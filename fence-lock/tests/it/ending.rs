@@ -56,7 +56,10 @@ async fn a_dropped_hold_stays_locked_for_one_full_ttl_and_is_counted() {
     let dropped_at = now();
     assert_eq!(dropping.dropped_holds(), 1);
     over.await;
-    let next = waiting.acquire(&class(), &key("acct-1")).await.unwrap();
+    let next = waiting
+        .acquire_within(&class(), &key("acct-1"), Duration::from_secs(20))
+        .await
+        .unwrap();
     let waited = dropped_at.until(now());
     assert!(waited >= ttl().as_duration(), "it was free after {waited:?}");
     assert!(

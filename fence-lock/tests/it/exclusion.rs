@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use fence_core::ClassName;
-use fence_lock::Release;
+use fence_lock::{AcquireError, Release};
 
 use crate::support::{class, fresh_prefix, key, raw, session, store, store_in};
 
@@ -96,6 +96,26 @@ async fn waiters_are_served_in_the_order_in_which_they_queued() {
     for number in 0..4 {
         assert_eq!(told.recv().await, Some(number));
     }
+}
+
+#[tokio::test]
+async fn nobody_passes_a_waiter_even_while_the_lock_is_free() {
+    let prefix = fresh_prefix();
+    let store = store_in(&prefix).await;
+    let session = session(&store).await;
+    // A waiter that is slow to take its turn.
+    let place = format!("{prefix}/lock/paydb.account/acct-1/queue/slow");
+    raw().await.put(place.clone(), "{}", None).await.unwrap();
+    let early = session
+        .acquire_within(&class(), &key("acct-1"), Duration::from_millis(500))
+        .await;
+    assert!(matches!(early, Err(AcquireError::TimedOut { .. })), "{early:?}");
+    raw().await.delete(place, None).await.unwrap();
+    let hold = session
+        .acquire_within(&class(), &key("acct-1"), Duration::from_secs(20))
+        .await
+        .unwrap();
+    assert_eq!(hold.release().await.unwrap(), Release::Released);
 }
 
 #[tokio::test]
