@@ -31,8 +31,11 @@
 //!
 //! It does not notice that a store lost its history, beyond a cluster id that changed and a revision that fell under the
 //! eyes of one process: after any restore an operator must raise the epoch. It does not notice a task that hangs in a
-//! process that still renews, nor a hold whose key an operator deleted. Linux only: deadlines count suspended time on
-//! `CLOCK_BOOTTIME`.
+//! process that still renews, nor a hold whose key an operator deleted. It speaks to etcd without TLS and without a user.
+//! Linux only: deadlines count suspended time on `CLOCK_BOOTTIME`.
+//!
+//! A request to etcd that fails is not tried again behind the caller's back, since it may have landed: the first one after
+//! etcd restarted may be such a one.
 
 mod clock;
 mod error;

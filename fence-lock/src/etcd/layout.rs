@@ -174,10 +174,15 @@ pub(super) fn cluster_text(cluster_id: u64) -> String {
 mod tests {
     use super::*;
 
+    /// The prefix under which all keys of a lock lie.
+    fn under(class: &str, key: &str) -> String {
+        let (class, key) = (ClassName::new(class).unwrap(), Key::text(key).unwrap());
+        Layout::new("p").lock(&class, &key).base + "/"
+    }
+
     #[test]
-    fn no_lock_is_a_prefix_of_another() {
-        let layout = Layout::new("p");
-        let keys: Vec<String> = [
+    fn names_that_begin_alike_are_no_prefixes_of_each_other() {
+        let locks = [
             ("pay", "eu"),
             ("pay", "eu/queue"),
             ("pay", "eu/held"),
@@ -185,20 +190,27 @@ mod tests {
             ("pay.eu", "x"),
             ("pay", "eu%2Fheld"),
             ("pay", "é"),
-        ]
-        .iter()
-        .map(|(class, key)| {
-            let class = ClassName::new(*class).unwrap();
-            layout.lock(&class, &Key::text(*key).unwrap()).base + "/"
-        })
-        .collect();
-        for (i, one) in keys.iter().enumerate() {
-            for (j, other) in keys.iter().enumerate() {
-                assert!(
-                    i == j || !other.starts_with(one.as_str()),
-                    "{one} is a prefix of {other}"
-                );
+        ];
+        for (i, (class, key)) in locks.iter().enumerate() {
+            for (j, (other_class, other_key)) in locks.iter().enumerate() {
+                let (one, other) = (under(class, key), under(other_class, other_key));
+                assert!(i == j || !other.starts_with(&one), "{one} is a prefix of {other}");
             }
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_lock_is_a_prefix_of_another(
+            class in "(a|b)(\\.(a|b)){0,2}",
+            other_class in "(a|b)(\\.(a|b)){0,2}",
+            // Few characters, those that the layout itself uses among them, so that near misses are common.
+            key in "[a/%2Fé]{1,6}",
+            other_key in "[a/%2Fé]{1,6}",
+        ) {
+            let same = class == other_class && key == other_key;
+            let (one, other) = (under(&class, &key), under(&other_class, &other_key));
+            proptest::prop_assert_eq!(other.starts_with(&one), same);
         }
     }
 

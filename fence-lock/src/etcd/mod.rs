@@ -32,6 +32,10 @@ use layout::Layout;
 
 /// The lock store on etcd, 3.4 or newer: one tier, under one prefix of its own. Clones share connections.
 ///
+/// etcd below 3.4.38, 3.5.23 and 3.6.5 can confirm a renewal falsely when its leader changes, and below 3.4.42, 3.5.28 and
+/// 3.6.9 can serve stale reads around a pause. Then a hold may be live after its lease was given away; the resource's
+/// refusal covers that, as it covers a revoke.
+///
 /// # Key layout
 ///
 /// Under the prefix `P`, for a class `C` and a key `K` in which every byte but `A-Z a-z 0-9 - _ . : ~` is written `%XX`

@@ -138,7 +138,6 @@ async fn silence_drains_and_then_fences_before_the_next_grant() {
         hold,
     } = behind_a_proxy(Ttl::from_secs(4).unwrap()).await;
     keepalive_stream(&proxy).await;
-    proxy.refuse(true);
     proxy.silence();
     until(|| hold.token() == Err(NotHeld::Draining)).await;
     fenced_before_the_next_grant(&direct, &hold).await;
@@ -235,6 +234,29 @@ async fn a_runtime_that_was_blocked_past_the_lease_finds_its_hold_fenced() {
     assert_eq!(hold.token(), Err(NotHeld::Fenced));
     assert_eq!(hold.claim(), Err(NotHeld::Fenced));
     hold.fenced().await;
+}
+
+#[tokio::test]
+async fn the_deadline_fences_while_a_keepalive_is_still_unanswered() {
+    let prefix = fresh_prefix();
+    store_in(&prefix).await;
+    let proxy = Proxy::to(&endpoint().await).await;
+    let store = store_at(&proxy.endpoint(), &prefix).await;
+    let clock = ManualClock::new();
+    let session = Session::open_with(store, SessionConfig::new(ttl()).clock(clock.clone()))
+        .await
+        .unwrap();
+    let hold = session.acquire(&class(), &key("acct-1")).await.unwrap();
+    let token = hold.token().unwrap();
+    proxy.silence();
+    let nanosecond = Duration::from_nanos(1);
+    clock.forward(ttl().as_duration() - ttl().margin() - nanosecond);
+    assert_eq!(hold.token(), Ok(token));
+    clock.forward(nanosecond);
+    // Nobody looks: the hold's own timer has to tell.
+    let fenced = tokio::time::timeout(Duration::from_secs(20), hold.fenced()).await;
+    assert!(fenced.is_ok(), "the deadline passed unnoticed");
+    assert_eq!(hold.token(), Err(NotHeld::Fenced));
 }
 
 #[tokio::test]

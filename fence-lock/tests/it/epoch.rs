@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fence_core::{Epoch, TierName};
-use fence_lock::{AcquireError, EtcdStore, InitError, SealReason, Session, StoreError};
+use fence_lock::{AcquireError, EtcdStore, GrantEvent, InitError, SealReason, Session, StoreError};
 
 use crate::proxy::Proxy;
 use crate::support::{
@@ -121,6 +121,7 @@ async fn a_grant_after_the_epoch_moved_is_minted_in_the_new_one() {
     let first = session.acquire(&class(), &key("acct-1")).await.unwrap();
     assert_eq!(first.token().unwrap().split().unwrap().0, Epoch::FIRST);
     let _ = first.release().await.unwrap();
+    let mut watch = store.watch_grants().await.unwrap();
 
     // This store remembers the old record.
     record.epoch = Epoch::new(2).unwrap();
@@ -132,6 +133,16 @@ async fn a_grant_after_the_epoch_moved_is_minted_in_the_new_one() {
         .unwrap();
     let second = session.acquire(&class(), &key("acct-1")).await.unwrap();
     assert_eq!(second.token().unwrap().split().unwrap().0, Epoch::new(2).unwrap());
+
+    // Whoever watches sees the same token.
+    let event = tokio::time::timeout(Duration::from_secs(20), watch.next())
+        .await
+        .unwrap()
+        .unwrap();
+    let GrantEvent::Granted { token, .. } = event else {
+        panic!("{event:?}")
+    };
+    assert_eq!(Ok(token), second.token());
 
     // A record that vanished is not taken for a new store.
     raw().await.delete(format!("{prefix}/epoch"), None).await.unwrap();

@@ -20,6 +20,7 @@ pub(crate) struct Proxy {
 struct Shared {
     upstream: Mutex<SocketAddr>,
     refuse: watch::Sender<bool>,
+    silent: watch::Sender<bool>,
     connections: Mutex<Vec<Arc<Connection>>>,
 }
 
@@ -40,6 +41,7 @@ impl Proxy {
         let shared = Arc::new(Shared {
             upstream: Mutex::new(address_of(endpoint)),
             refuse: watch::Sender::new(false),
+            silent: watch::Sender::new(false),
             connections: Mutex::new(Vec::new()),
         });
         let task = tokio::spawn(accept(listener, Arc::clone(&shared)));
@@ -72,8 +74,9 @@ impl Proxy {
         self.shared.connections.lock().unwrap().clone()
     }
 
-    /// Nothing passes on any connection there is, in either direction, and nothing is closed.
+    /// Nothing passes on any connection, in either direction, and nothing is closed or refused.
     pub(crate) fn silence(&self) {
+        self.shared.silent.send_replace(true);
         for connection in self.connections() {
             connection.hold_requests();
             connection.hold_answers();
@@ -150,9 +153,10 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
             continue;
         }
         let upstream = *shared.upstream.lock().unwrap();
+        let passes = !*shared.silent.borrow();
         let connection = Arc::new(Connection {
-            requests_pass: watch::Sender::new(true),
-            answers_pass: watch::Sender::new(true),
+            requests_pass: watch::Sender::new(passes),
+            answers_pass: watch::Sender::new(passes),
             cut: watch::Sender::new(false),
             requests_held: watch::Sender::new(0),
             answered: watch::Sender::new(0),
