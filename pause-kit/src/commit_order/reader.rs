@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use tokio::task::JoinHandle;
 use tokio_postgres::{Client, Config, NoTls};
 use uuid::Uuid;
 
@@ -15,7 +14,6 @@ use super::decode::{Change, DecodeError, Line, decode};
 #[derive(Debug)]
 pub struct CommitOrder {
     client: Client,
-    connection: JoinHandle<Result<(), tokio_postgres::Error>>,
     slot: String,
     changes: u64,
     commits: u64,
@@ -70,7 +68,8 @@ impl CommitOrder {
         let mut config = server.clone();
         config.dbname(database).application_name("pause-kit commit order");
         let (client, connection) = config.connect(NoTls).await.map_err(refused)?;
-        let connection = tokio::spawn(connection);
+        // It ends when the client is dropped; what it failed with, the client's own calls say too.
+        tokio::spawn(connection);
         let set = format!(
             "SET synchronous_commit = local; SET statement_timeout = {}",
             SLOT_WITHIN.as_millis()
@@ -95,7 +94,6 @@ impl CommitOrder {
             .map_err(refused)?;
         Ok(Self {
             client,
-            connection,
             slot,
             changes: 0,
             commits: 0,
@@ -153,11 +151,5 @@ impl CommitOrder {
             }
         }
         Ok(read)
-    }
-}
-
-impl Drop for CommitOrder {
-    fn drop(&mut self) {
-        self.connection.abort();
     }
 }

@@ -54,6 +54,7 @@ mod log;
 mod proxy;
 mod pump;
 mod replace;
+mod state;
 mod unread;
 
 pub use close::CloseRule;

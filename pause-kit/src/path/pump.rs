@@ -12,8 +12,9 @@ use tokio::net::TcpStream;
 use tokio::net::tcp::{ReadHalf, WriteHalf};
 use tokio::sync::Notify;
 
-use super::control::{Next, Shared, Wake};
+use super::control::Shared;
 use super::log::{Close, ConnectionNumber, Direction};
+use super::state::{Next, Wake};
 
 /// How long the possible beginning of a pattern waits for its rest.
 const PATIENCE: Duration = Duration::from_millis(100);

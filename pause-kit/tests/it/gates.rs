@@ -77,6 +77,31 @@ async fn several_holders_stand_at_several_gates_and_each_is_taken_once() {
 }
 
 #[tokio::test]
+async fn a_gate_is_taken_by_its_name_whoever_came_before_or_after() {
+    let folder = Folder::new();
+    let gates = folder.gates();
+    let mut holders = Vec::new();
+    for line in [
+        "before-send\n",
+        "before-commit\n",
+        "before-send\n",
+        "before-commit\n",
+    ] {
+        holders.push(come(gates.socket(), line).await);
+    }
+    let mut taken = Vec::new();
+    for name in ["before-send", "before-commit", "before-commit", "before-send"] {
+        let gate = soon(gates.arrived(name)).await.unwrap();
+        assert_eq!(gate.name(), name);
+        taken.push(gate);
+    }
+    drop(taken);
+    for mut holder in holders {
+        soon(holder.read_u8()).await.unwrap_err();
+    }
+}
+
+#[tokio::test]
 async fn a_line_in_pieces_is_one_arrival_and_a_line_without_an_end_is_none() {
     let folder = Folder::new();
     let gates = folder.gates();

@@ -224,10 +224,8 @@ async fn a_clients_close_waits_until_the_server_has_answered_its_query() {
     let database = services.fresh_database().await;
     let path = open(services.postgres().port()).await;
     let (blocker, _) = connect(services.postgres().port(), database.as_str()).await;
-    blocker
-        .batch_execute("CREATE TABLE t (id int); BEGIN; LOCK TABLE t")
-        .await
-        .unwrap();
+    blocker.batch_execute("CREATE TABLE t (id int)").await.unwrap();
+    blocker.batch_execute("BEGIN; LOCK TABLE t").await.unwrap();
 
     let (client, socket) = connect(path.address().port(), database.as_str()).await;
     tokio::spawn(async move { client.batch_execute("INSERT INTO t VALUES (1)").await });

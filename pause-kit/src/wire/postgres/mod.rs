@@ -4,13 +4,14 @@
 //! any times, for whoever needs more. Encrypted connections cannot be read; the kit's own PostgreSQL and the clients it is
 //! used with do not encrypt on the loopback interface.
 
+mod client;
 mod frame;
+mod server;
 mod statement;
 
-pub use frame::{
-    ClientMessage, ClientStream, Framed, MalformedPostgres, Notice, Parameter, ServerMessage, ServerStream,
-    TransactionStatus, client_messages, server_messages,
-};
+pub use client::{ClientMessage, ClientStream, Parameter, client_messages};
+pub use frame::{Framed, MalformedPostgres};
+pub use server::{Notice, ServerMessage, ServerStream, TransactionStatus, server_messages};
 pub use statement::{Completion, Statement, answered, statements};
 
 #[cfg(test)]

@@ -3,10 +3,9 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::Instant;
 
-use super::frame::{
-    ClientMessage, Framed, MalformedPostgres, Notice, Parameter, ServerMessage, TransactionStatus,
-    client_messages, server_messages,
-};
+use super::client::{ClientMessage, Parameter, client_messages};
+use super::frame::{Framed, MalformedPostgres};
+use super::server::{Notice, ServerMessage, TransactionStatus, server_messages};
 use crate::path::Connection;
 
 /// A statement that a client asked to run: a simple query, which may hold several, or the execution of a portal. A statement

@@ -1,11 +1,14 @@
 //! A stream means the same however much of it has come.
 
+use std::time::Instant;
+
 use proptest::prelude::*;
 
 use super::{
-    ClientMessage, Framed, Notice, Parameter, ServerMessage, TransactionStatus, client_messages,
-    server_messages,
+    ClientMessage, Framed, Notice, Parameter, ServerMessage, TransactionStatus, answered, client_messages,
+    server_messages, statements,
 };
+use crate::path::{Connection, ConnectionNumber, Direction, Mark};
 
 fn framed(tag: u8, body: &[u8]) -> Vec<u8> {
     let mut wire = vec![tag];
@@ -120,6 +123,10 @@ fn any_server_message() -> impl Strategy<Value = (ServerMessage, Vec<u8>)> {
                 )
             }
         ),
+        Just((
+            ServerMessage::Other(b'S'),
+            framed(b'S', &texts(&["TimeZone", "UTC"]))
+        )),
         Just((
             ServerMessage::Other(b'D'),
             framed(b'D', &[0, 1, 0, 0, 0, 1, b'x'])
@@ -247,4 +254,65 @@ fn integers_are_read_in_both_forms() {
     assert_eq!(Parameter::Binary(vec![1, 2, 3]).as_integer(), None);
     assert_eq!(Parameter::Binary(b"acct-1".to_vec()).as_text(), Some("acct-1"));
     assert_eq!(Parameter::Null.as_text(), None);
+}
+
+/// A connection on which the client sent all of its bytes before the server answered.
+fn spoken(client: Vec<u8>, server: Vec<u8>) -> Connection {
+    let address = "127.0.0.1:5432".parse().unwrap();
+    let mut connection = Connection::accepted(ConnectionNumber::from_index(0), address, address);
+    for (direction, bytes) in [(Direction::ToResource, client), (Direction::ToHolder, server)] {
+        let flow = connection.flow_mut(direction);
+        let mark = Mark {
+            end: bytes.len(),
+            at: Instant::now(),
+        };
+        flow.bytes = bytes;
+        flow.received.push(mark);
+        flow.forwarded.push(mark);
+    }
+    connection
+}
+
+#[test]
+fn of_statements_sent_together_the_one_whose_parameters_failed_is_charged_and_the_next_was_skipped() {
+    let one = |text: &str| {
+        let parse = framed(b'P', &[texts(&["", text]), vec![0, 0]].concat());
+        let execute = framed(b'E', &[texts(&[""]), vec![0; 4]].concat());
+        [parse, bind("", "", &[Parameter::Text("x".to_owned())]), execute].concat()
+    };
+    let client = [
+        start(0),
+        one("SELECT a($1)"),
+        one("SELECT b($1)"),
+        framed(b'S', b""),
+    ]
+    .concat();
+    let error = framed(
+        b'E',
+        &[texts(&["VERROR", "C22P02", "Mno number"]), vec![0]].concat(),
+    );
+    let server = [framed(b'1', b""), error, framed(b'Z', b"I")].concat();
+    let connection = spoken(client.clone(), server);
+    let [first, second] = statements(&connection).unwrap().try_into().unwrap();
+    assert_eq!(
+        (first.text.as_str(), first.error().unwrap().sqlstate.as_str()),
+        ("SELECT a($1)", "22P02")
+    );
+    assert_eq!(
+        (second.text.as_str(), second.completions),
+        ("SELECT b($1)", vec![])
+    );
+    assert!(first.ready.is_some() && second.ready == first.ready);
+    assert!(answered(&connection));
+    assert!(!answered(&spoken(client, framed(b'1', b""))));
+}
+
+#[test]
+fn a_server_that_waits_for_copy_data_owes_its_gone_client_nothing() {
+    let client = [start(0), framed(b'Q', &texts(&["COPY t FROM STDIN"]))].concat();
+    let asks = framed(b'G', &[0, 0, 0]);
+    assert!(answered(&spoken(client.clone(), asks.clone())));
+    let failed = [asks, framed(b'E', &[texts(&["C57014"]), vec![0]].concat())].concat();
+    assert!(!answered(&spoken(client.clone(), failed.clone())));
+    assert!(answered(&spoken(client, [failed, framed(b'Z', b"I")].concat())));
 }
