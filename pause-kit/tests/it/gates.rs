@@ -86,16 +86,23 @@ async fn a_gate_is_taken_by_its_name_whoever_came_before_or_after() {
         "before-commit\n",
         "before-send\n",
         "before-commit\n",
+        "last\n",
     ] {
         holders.push(come(gates.socket(), line).await);
     }
+    soon(async {
+        while gates.unknown().is_none() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
     let mut taken = Vec::new();
     for name in ["before-send", "before-commit", "before-commit", "before-send"] {
         let gate = soon(gates.arrived(name)).await.unwrap();
         assert_eq!(gate.name(), name);
         taken.push(gate);
     }
-    drop(taken);
+    drop((taken, gates));
     for mut holder in holders {
         soon(holder.read_u8()).await.unwrap_err();
     }
