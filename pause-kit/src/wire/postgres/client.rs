@@ -104,7 +104,7 @@ impl Parameter {
     }
 }
 
-/// Cuts what a client has sent. `encrypted` is the server's word from [`ServerStream::encrypted`]: what follows an accepted
+/// Cuts what a client has sent. `encrypted` is the server's word from [`ServerStream::encrypted`](super::ServerStream::encrypted): what follows an accepted
 /// request for encryption is not read.
 ///
 /// # Errors
