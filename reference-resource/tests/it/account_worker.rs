@@ -6,7 +6,7 @@ use pause_kit::gates::Gates;
 use pause_kit::reaper::Ended;
 use pause_kit::services::{Child, ProcessSpec};
 
-use super::bench::{Bench, Paydb, SOON, WORKER};
+use super::bench::{Bench, Paydb, SOON, WORKER, stands_at};
 
 #[tokio::test]
 async fn a_worker_pays_once_and_the_next_finds_it_done() {
@@ -37,7 +37,7 @@ async fn a_worker_held_before_it_sends_is_refused_after_a_takeover() {
     let lock = Lock::new(&bench).await;
     let gates = Gates::open(lock.socket(&bench), ["before-send"]).unwrap();
     let first = lock.worker(&bench, &paydb, Some(&gates)).await;
-    let gate = gates.arrived("before-send").await.unwrap();
+    let gate = stands_at(&gates, "before-send").await;
     lock.revoke("paydb.account", "acct-1", &first).await;
     let second = lock.worker(&bench, &paydb, None).await;
     assert_eq!(

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use pause_kit::gates::{Gate, Gates};
 use pause_kit::reaper::Ended;
 use pause_kit::services::{Child, DatabaseUrl, ProcessSpec, TestServices, for_tests};
 use reqwest::{Client, Response};
@@ -171,6 +172,12 @@ pub(crate) async fn transfer(address: &str, number: i64, key: &str, body: Value)
         .send()
         .await
         .unwrap()
+}
+
+/// Waits until a worker stands at a gate.
+pub(crate) async fn stands_at(gates: &Gates, name: &str) -> Gate {
+    let arrived = tokio::time::timeout(SOON, gates.arrived(name)).await;
+    arrived.expect("a worker at the gate").unwrap()
 }
 
 pub(crate) fn client() -> Client {

@@ -167,12 +167,18 @@ async fn a_database_that_says_nothing_is_503_and_writes_nothing() {
     let first = tokio::spawn(async move { transfer(&address, 33, "g33:1", order()).await });
     held.engaged().await;
     let silent = path.hold(Hold::new(Direction::ToHolder).on_every().from_now());
+    let silenced = std::time::Instant::now();
     problem(
         paydb.transfer(33, "g33:2").await,
         503,
         "fence:problem:unavailable",
     )
     .await;
+    problem(paydb.fence(33).await, 503, "fence:problem:unavailable").await;
+    assert!(
+        silenced.elapsed() < std::time::Duration::from_secs(13),
+        "a connection is waited for 5 s"
+    );
     problem(first.await.unwrap(), 503, "fence:problem:unavailable").await;
     assert!(began.elapsed() < std::time::Duration::from_secs(25));
     held.release();

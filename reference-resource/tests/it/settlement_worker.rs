@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::account_worker::Lock;
-use super::bench::{Bench, SOON, WORKER};
+use super::bench::{Bench, SOON, WORKER, stands_at};
 
 const BATCH: &str =
     "SELECT state || ' ' || coalesce(settled_total::text, '-') || ' ' || coalesce(grant_id, '-')
@@ -46,7 +46,7 @@ async fn a_revived_worker_does_not_overwrite_what_its_successor_settled() {
     let (bench, lock) = ready().await;
     let gates = Gates::open(lock.socket(&bench), ["before-commit"]).unwrap();
     let first = worker(&bench, &lock, Some(&gates)).await;
-    let gate = gates.arrived("before-commit").await.unwrap();
+    let gate = stands_at(&gates, "before-commit").await;
     lock.revoke("paydb.settlement", "batch-1", &first).await;
     // It holds the row; the successor is told so, and tries again until the server has ended the idle transaction.
     let second = worker(&bench, &lock, None).await;
@@ -109,7 +109,7 @@ async fn a_worker_in_time_goes_on_after_the_gate() {
     let (bench, lock) = ready().await;
     let gates = Gates::open(lock.socket(&bench), ["before-commit"]).unwrap();
     let worker = worker(&bench, &lock, Some(&gates)).await;
-    let gate = gates.arrived("before-commit").await.unwrap();
+    let gate = stands_at(&gates, "before-commit").await;
     assert_eq!(
         bench.ask(BATCH).await,
         "open - -",
