@@ -151,7 +151,8 @@ fn steps_by_key<'h>(facts: &Facts<'h>) -> BTreeMap<(&'h str, &'h str), Vec<Step<
     for op in &facts.ops {
         // What belongs to no grant is invariant 7's, and has no true token to judge by.
         let Some(token) = op.token else { continue };
-        let ended = op.answer.map(|answer| answer.at);
+        // An answer before its request is the clock's fault, not the register's.
+        let ended = op.answer.map(|answer| answer.at.max(op.began));
         let id = op.request.id.as_deref();
         let (ended, optional, effect) = match op.said() {
             Said::Accepted => (ended, false, Effect::Admit { token, id }),
@@ -184,7 +185,7 @@ fn steps_by_key<'h>(facts: &Facts<'h>) -> BTreeMap<(&'h str, &'h str), Vec<Step<
             steps.push(Step {
                 line: read.line,
                 began: read.body.began,
-                ended: Some(read.at),
+                ended: Some(read.at.max(read.body.began)),
                 optional: false,
                 effect: Effect::Show { ids },
             });

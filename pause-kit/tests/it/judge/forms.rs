@@ -1,6 +1,6 @@
 //! Good histories: the five scenarios, guarded and defeated.
 
-use pause_kit::history::{Event, Exercise, Half, Hold, Killed, Op, Queued, Unanswered, Waiting};
+use pause_kit::history::{Event, Exercise, Half, Hold, Killed, Op, Queued, Waiting};
 
 use super::tape::{NEW, OLD, Tape, balances, done, http, ms, sql};
 
@@ -124,10 +124,6 @@ pub(crate) fn idle(half: Half) -> Tape {
         backend: 52,
         blocked_by: 51,
     };
-    let unanswered = |op: &str| Unanswered {
-        op: Op::new(op),
-        why: "closed".to_owned(),
-    };
     tape.request("H2-1", "g2", Some("g2"), 20, 20)
         .push(30, waits("H2-1"));
     if half == Half::Guarded {
@@ -137,7 +133,7 @@ pub(crate) fn idle(half: Half) -> Tape {
             .answer("H2-2", 4110, too_long);
         tape.request("H2-3", "g2", Some("g2"), 4200, 4200)
             .answer("H2-3", 5020, done("COMMIT"));
-        tape.push(9001, unanswered("H1-first"));
+        tape.answer("H1-first", 5003, sql("25P03", None));
         let detail = format!("presented {OLD}, seen {NEW}");
         tape.request("H1-late", "g1", Some("g1"), 9010, 9010).answer(
             "H1-late",

@@ -181,3 +181,58 @@ fn a_probe_that_was_cut_short_shows_nothing() {
         Verdict::Inconclusive(_)
     ));
 }
+
+#[test]
+fn a_tag_that_says_nothing_was_done_is_no_acceptance() {
+    for tag in ["ROLLBACK", "UPDATE 0", "DELETE 0", "INSERT 0 0", "MERGE 0"] {
+        violated(ProbeKind::Bystander, &done(tag), Invariant::NoSpuriousRefusal);
+        violated(ProbeKind::Smaller, &done(tag), Invariant::Reason);
+    }
+    assert_eq!(verdict(ProbeKind::Larger, &done("UPDATE 1")), Verdict::Held);
+}
+
+#[test]
+fn blocked_is_blocked_over_http_as_well() {
+    assert_eq!(
+        verdict(ProbeKind::HeldToTheEnd, &http(503, Some("blocked"))),
+        Verdict::Held
+    );
+    for reply in [
+        http(503, None),
+        http(503, Some("unavailable")),
+        http(409, Some("blocked")),
+    ] {
+        assert_ne!(
+            verdict(ProbeKind::HeldToTheEnd, &reply),
+            Verdict::Held,
+            "{reply:?}"
+        );
+    }
+}
+
+#[test]
+fn a_refusal_behind_a_500_is_known_by_the_code_on_the_path() {
+    let hidden = |probe, sqlstate: &str| {
+        let mut tape = late_send("S02", Half::Guarded);
+        let hidden = Probe {
+            probe,
+            class: "kit.open".to_owned(),
+            key: "probe".to_owned(),
+            presented: presented(9, "g1"),
+            seen: None,
+            id: None,
+            reply: http(500, None),
+            sqlstate: Some(sqlstate.to_owned()),
+        };
+        tape.push(70, hidden);
+        judge(&tape.history())
+    };
+    assert!(hidden(ProbeKind::Bystander, "P0001").breaks(Invariant::NoSpuriousRefusal));
+    assert!(hidden(ProbeKind::Collision, "P0001").breaks(Invariant::Reason));
+    for probe in [ProbeKind::Bystander, ProbeKind::Collision] {
+        assert!(
+            matches!(hidden(probe, "40001").verdict, Verdict::Inconclusive(_)),
+            "{probe:?}"
+        );
+    }
+}

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use pause_kit::history::{Exercise, GrantRecord, Half, LeaseEnd, Outcome, TokenNumber};
+use pause_kit::history::{Event, Exercise, GrantRecord, Half, LeaseEnd, Outcome, TokenNumber};
 use pause_kit::judge::{Invariant, Judgement, Verdict, judge};
 
 use super::tape::{NEW, OLD, Tape, http, sql, token_of};
@@ -193,6 +193,12 @@ fn grants_of_another_key_are_no_successors() {
         holder: "H7".to_owned(),
     };
     tape.push(5, record);
+    // It waits longer than any successor may.
+    tape.request("H7-raise", "g7", None, 6, 6);
+    if let Some((_, Event::Request(request))) = tape.events.last_mut() {
+        request.key = "acct-5".to_owned();
+    }
+    tape.answer("H7-raise", 5000, http(503, Some("blocked")));
     tape.push(
         60,
         LeaseEnd {

@@ -1,7 +1,7 @@
 //! What clients saw: invariants 2 to 5, 9 and 13.
 
-use pause_kit::history::{Event, Half, Op};
-use pause_kit::judge::{Invariant as I, Judgement};
+use pause_kit::history::{Event, Exercise, Half, Op, Reply};
+use pause_kit::judge::{Invariant as I, Judgement, Verdict};
 
 use super::{broken, edit, good, is_answer, read_back, remove, reply, request, violated};
 use crate::judge::forms::{held, idle, late_send, queued};
@@ -155,4 +155,36 @@ fn a_successor_kept_waiting_breaks_the_bound() {
     };
     assert!(!first_in_the_socket(5_000_000).breaks(I::BoundedBlock));
     assert!(first_in_the_socket(4_999_999).breaks(I::BoundedBlock));
+}
+
+#[test]
+fn a_stale_refusal_before_an_acceptance_of_the_same_token_is_not_linearizable() {
+    // H2's raise overlaps both, so either may be right, and each alone is; the two in this order are not.
+    let judge_both = |first: Reply, second: Reply| {
+        broken(good(), |tape| {
+            tape.run.exercise = Exercise::Control;
+            remove(tape, |event| {
+                is_answer("H2-raise")(event) || matches!(event, Event::Stop(_))
+            });
+            tape.answer("H2-raise", 20, http(204, None));
+            tape.request("H1-b", "g1", None, 17, 17).answer("H1-b", 18, first);
+            tape.request("H1-c", "g1", None, 19, 19)
+                .answer("H1-c", 20, second);
+        })
+    };
+    let (stale, done) = (http(412, Some("stale")), http(204, None));
+    assert_eq!(judge_both(done.clone(), stale.clone()).verdict, Verdict::Held);
+    violated(&judge_both(stale, done), I::Linearizable);
+}
+
+#[test]
+fn a_row_under_the_column_guard_shows_its_last_writer_alone() {
+    let judge_reads = |first: &[&str], second: &[&str]| {
+        broken(idle(Half::Defeated), |tape| {
+            tape.read("kit", 9005, first).read("kit", 9030, second);
+        })
+    };
+    assert!(!judge_reads(&["g1"], &["g2"]).breaks(I::Linearizable));
+    assert!(judge_reads(&["g1"], &["g1"]).breaks(I::Linearizable));
+    assert!(judge_reads(&["g1"], &["g1", "g2"]).breaks(I::Linearizable));
 }

@@ -1,9 +1,9 @@
 //! The stale attempt: invariant 14 and its outcome.
 
-use pause_kit::history::{Event, Half};
+use pause_kit::history::{Event, Half, TokenNumber};
 use pause_kit::judge::{Invariant as I, Verdict};
 
-use super::{broken, database, good, inconclusive, is_answer, remove, reply, violated};
+use super::{broken, commit, database, good, inconclusive, is_answer, read_back, remove, reply, violated};
 use crate::judge::forms::idle;
 use crate::judge::tape::{NEW, OLD, done, http, sql};
 
@@ -83,9 +83,32 @@ fn a_takeover_that_never_blocked_is_not_what_the_scenario_expects() {
             .answer("H2-2", 4110, sql("40001", None));
     });
     inconclusive(&judgement, "expected BLK, got REF");
-    // The first transaction was committed after all, and the log says so too: then there was nothing to refuse.
+    // The first transaction was committed before the takeover, and the log says so too: nothing was wrong, and the successor
+    // had nobody's end to wait for.
     let judgement = broken(idle(Half::Guarded), |tape| {
-        tape.answer("H1-first", 5001, done("COMMIT"));
+        reply(tape, "H1-first", done("COMMIT"));
+        tape.written(11, "batch-1", "g1", "g1");
+        commit(tape, 3, |commit| commit.order = 0);
     });
-    assert_ne!(judgement.verdict, Verdict::Held);
+    inconclusive(&judgement, "no clear outcome");
+}
+
+#[test]
+fn the_mark_named_is_the_one_that_was_there_when_the_attempt_began() {
+    for (seen, right) in [(NEW, false), (NEW + 1, true), (NEW + 2, false)] {
+        let judgement = broken(good(), |tape| {
+            tape.lease_end(25, "g2", "released")
+                .grant(26, "H3", "g3")
+                .raise("H3-raise", "g3", 27);
+            tape.admission(14, "acct-1", "g3", NEW + 1);
+            read_back(tape, |last| last.marks[0].token = TokenNumber::new(NEW + 1));
+            let detail = format!("presented {OLD}, seen {seen}");
+            database(tape, |answer| answer.detail = Some(detail.clone()));
+        });
+        if right {
+            assert_eq!(judgement.verdict, Verdict::Held, "{judgement:#?}");
+        } else {
+            violated(&judgement, I::Reason);
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! Whether the run counts: invariants 15 and 16.
 
-use pause_kit::history::{Event, Half, Op, ProbeKind};
+use pause_kit::history::{Event, Half, Hold, Op, ProbeKind};
 use pause_kit::judge::{Invariant as I, judge};
 
 use super::{broken, commit, edit, good, is_answer, remove, request, violated, void};
@@ -116,6 +116,26 @@ fn each_form_of_the_exercise_has_its_own_reasons_to_be_void() {
     });
     void(&no_raise, I::Exercised, "mark raised");
 
+    let nothing_lay = broken(queued(Half::Guarded, false), |tape| {
+        edit(tape, |event| match event {
+            Event::Queued(queued) => {
+                queued.bytes = 0;
+                true
+            }
+            _ => false,
+        });
+    });
+    void(&nothing_lay, I::Exercised, "lay unread");
+    let for_another = broken(idle(Half::Guarded), |tape| {
+        edit(tape, |event| match event {
+            Event::Waiting(waiting) => {
+                waiting.on = "H3".to_owned();
+                true
+            }
+            _ => false,
+        });
+    });
+    void(&for_another, I::Exercised, "seen waiting");
     let unseen = broken(idle(Half::Guarded), |tape| {
         remove(tape, |event| matches!(event, Event::Waiting(_)))
     });
@@ -152,6 +172,47 @@ fn violated_beats_void_and_void_beats_inconclusive() {
 
 #[test]
 fn times_that_run_backwards_make_a_run_void() {
+    let backwards = |tape, change: fn(&mut Event) -> bool| {
+        let judgement = broken(tape, |tape| edit(tape, change));
+        void(&judgement, I::OneClock, "before it begins");
+    };
+    backwards(good(), |event| match event {
+        Event::Stop(stop) => {
+            stop.asked = ms(11);
+            true
+        }
+        _ => false,
+    });
+    // A hold or a stop of another request, which the exercise does not ask about.
+    let mut tape = good();
+    let (op, released) = (Op::new("H2-write"), Some(ms(20)));
+    tape.push(
+        21,
+        Hold {
+            op,
+            byte: 3,
+            released,
+        },
+    );
+    backwards(tape, |event| matches!(event, Event::Hold(_)));
+    let mut tape = good();
+    tape.stop("R", 50, 49);
+    backwards(tape, |event| matches!(event, Event::Stop(_)));
+    backwards(good(), |event| match event {
+        Event::Read(read) if read.began == ms(50) => {
+            read.began = ms(52);
+            true
+        }
+        _ => false,
+    });
+    let judgement = broken(good(), |tape| {
+        remove(
+            tape,
+            |event| matches!(event, Event::Answer(answer) if answer.op == Op::new("H1-raise")),
+        );
+        tape.answer("H1-raise", 0, http(204, None));
+    });
+    void(&judgement, I::OneClock, "answered before");
     let judgement = broken(good(), |tape| {
         request(tape, "H2-write", |write| write.sent = Some(ms(20)))
     });
