@@ -32,6 +32,21 @@ async fn a_newer_claim_is_admitted_and_the_older_one_is_refused_with_both_number
 }
 
 #[tokio::test]
+async fn the_example_that_the_crate_opens_with_does_what_it_says() {
+    let (_, after) = include_str!("../../src/lib.rs").split_once("```sql").unwrap();
+    let (example, _) = after.split_once("```").unwrap();
+    let example = example.replace("//!", "");
+    let database = Database::guarded().await;
+    let refused = failure(&database.client().await, &example).await;
+    assert_eq!(refused.code().code(), "ZF001");
+    assert!(example.contains(refused.detail().unwrap()), "{refused:?}");
+    assert_eq!(
+        database.number("SELECT sum(amount)::bigint FROM transfer").await,
+        5
+    );
+}
+
+#[tokio::test]
 async fn each_refusal_has_its_code_and_a_stale_one_its_exact_detail() {
     let database = Database::guarded().await;
     let client = database.client().await;

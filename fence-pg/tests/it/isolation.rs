@@ -81,9 +81,6 @@ async fn a_late_snapshot_is_tried_again_and_then_gets_its_answer() {
     for (revision, admitted) in [(33, false), (35, true)] {
         for level in ["REPEATABLE READ", "SERIALIZABLE"] {
             use sqlx::Executor as _;
-            database
-                .run("SELECT fence.declare('paydb.account', 'entity')")
-                .await;
             let begin = format!("BEGIN ISOLATION LEVEL {level}");
             connection
                 .execute(sqlx::raw_sql(sqlx::AssertSqlSafe(begin)))
@@ -168,8 +165,7 @@ async fn two_keys_taken_in_both_orders_end_as_a_deadlock_to_be_tried_again() {
     let mut b = fence_pg::sqlx::begin(&database.pool, &claim("acct-2", 33))
         .await
         .unwrap();
-    let cross = |claim| async move { claim };
-    let (for_a, for_b) = (cross(claim("acct-2", 33)).await, cross(claim("acct-1", 33)).await);
+    let (for_a, for_b) = (claim("acct-2", 33), claim("acct-1", 33));
     let (a, b) = tokio::join!(
         tokio::time::timeout(
             Duration::from_secs(8),
