@@ -131,11 +131,18 @@ pub(crate) fn refused<T: std::fmt::Debug>(result: Result<T, GuardError>) -> Refu
     }
 }
 
-/// Returns once so many sessions of the test's database wait for a lock.
+/// Returns once so many sessions of the test's database wait for a lock, and fails when that takes longer than any guard
+/// would let them wait.
 pub(crate) async fn wait_for_lock_waiters(database: &Database, number: i64) {
     let client = database.client().await;
     let sql = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    let began = std::time::Instant::now();
     while client.query_one(sql, &[]).await.unwrap().get::<_, i64>(0) < number {
+        let waited = began.elapsed();
+        assert!(
+            waited < std::time::Duration::from_secs(20),
+            "nobody waits for a lock after {waited:?}"
+        );
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
 }
