@@ -162,6 +162,12 @@ pub enum RenewError {
     /// The store says that the lease is gone. The session is over.
     #[error("the lease does not exist any more")]
     Gone,
+    /// No answer came in time. The session drains and tries again, on a new stream, until its deadline.
+    #[error("the keepalive was not answered within {after:?}")]
+    Unanswered {
+        /// How long the answer was waited for.
+        after: Duration,
+    },
     /// The stream could not be started, ended, or answered with an error. The session drains and tries again until its
     /// deadline.
     #[error("the keepalive failed")]

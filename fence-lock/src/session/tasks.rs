@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fence_core::{BootInstant, Phase};
+use fence_core::{BootInstant, Phase, Ttl};
 
 use super::state::State;
 use crate::error::RenewError;
@@ -39,7 +39,7 @@ pub(super) async fn keep_alive(
                 state.fence();
                 Phase::Fenced
             }
-            Err(RenewError::Failed(_)) => {
+            Err(RenewError::Unanswered { .. } | RenewError::Failed(_)) => {
                 // Draining from here on, and a new stream.
                 let phase = state.keepalive_failed();
                 renewals = store.renewals(&session);
@@ -119,19 +119,13 @@ async fn idle_until(state: &State, renewals: &mut dyn Renewals, next: BootInstan
 
 /// One keepalive, and when it was sent. An answer that is here counts, also when it was looked at late: the deadline is
 /// counted from the sending anyway.
-async fn renew_once(
-    state: &State,
-    renewals: &mut dyn Renewals,
-) -> Result<(BootInstant, fence_core::Ttl), RenewError> {
+async fn renew_once(state: &State, renewals: &mut dyn Renewals) -> Result<(BootInstant, Ttl), RenewError> {
     let sent = state.clock.now();
     tokio::select! {
         biased;
         answer = renewals.renew() => answer.map(|ttl| (sent, ttl)),
         () = state.clock.sleep_until(sent.after(state.ttl.keepalive_timeout())) => {
-            Err(RenewError::Failed(crate::error::StoreError::TimedOut {
-                endpoints: "the keepalive's endpoint".to_owned(),
-                after: state.ttl.keepalive_timeout(),
-            }))
+            Err(RenewError::Unanswered { after: state.ttl.keepalive_timeout() })
         }
     }
 }
