@@ -2,6 +2,7 @@
 
 mod family;
 mod interrupt;
+mod load;
 mod mutants;
 mod prove;
 mod run;
@@ -22,7 +23,7 @@ pub(crate) struct Figure {
 
 type Check = fn() -> Result<Figure, Failure>;
 
-const CHECKS: [(&str, &str, Check); 5] = [
+const CHECKS: [(&str, &str, Check); 6] = [
     (
         "prove",
         "fence prove: five scenarios proven within 60 s, each twin corrupting, nothing left behind",
@@ -47,6 +48,11 @@ const CHECKS: [(&str, &str, Check); 5] = [
         "seeds",
         "twenty seeds: twenty schedules, all proven; one seed twice: one schedule",
         seeds::seeds,
+    ),
+    (
+        "load",
+        "paydb under 8 connections for 10 s: statuses counted, ledger and balances exact",
+        load::load,
     ),
 ];
 
