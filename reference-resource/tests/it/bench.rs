@@ -1,6 +1,6 @@
 //! What the tests stand on: databases, replicas, requests.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pause_kit::gates::{Gate, Gates};
 use pause_kit::reaper::Ended;
@@ -178,6 +178,18 @@ pub(crate) async fn transfer(address: &str, number: i64, key: &str, body: Value)
 pub(crate) async fn stands_at(gates: &Gates, name: &str) -> Gate {
     let arrived = tokio::time::timeout(SOON, gates.arrived(name)).await;
     arrived.expect("a worker at the gate").unwrap()
+}
+
+/// Waits for the event itself: a replica's connection to this database waits for a lock.
+pub(crate) async fn wait_for_lock(bench: &Bench) {
+    let client = bench.client().await;
+    let question = "SELECT count(*) FROM pg_stat_activity
+        WHERE datname = current_database() AND wait_event_type = 'Lock' AND application_name = 'paydb'";
+    let began = Instant::now();
+    while client.query_one(question, &[]).await.unwrap().get::<_, i64>(0) == 0 {
+        assert!(began.elapsed() < SOON, "nothing ever waited");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
 }
 
 pub(crate) fn client() -> Client {

@@ -3,7 +3,7 @@
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
-use super::bench::{Bench, header, order, token};
+use super::bench::{Bench, header, order, token, wait_for_lock};
 
 /// More than the pool holds.
 const CLIENTS: usize = 24;
@@ -28,7 +28,7 @@ async fn a_client_that_goes_away_leaves_both_or_neither_and_a_pool_that_works() 
         );
         let mut client = TcpStream::connect(&paydb.address).await.unwrap();
         client.write_all(request.as_bytes()).await.unwrap();
-        wait_until_waiting(&bench).await;
+        wait_for_lock(&bench).await;
         drop(client);
         locked.rollback().await.unwrap();
     }
@@ -44,16 +44,4 @@ async fn a_client_that_goes_away_leaves_both_or_neither_and_a_pool_that_works() 
     assert_eq!(bench.mark("acct-1").await, token(34).to_string());
     assert_eq!(paydb.stop().await, pause_kit::reaper::Ended::Code(0));
     assert_eq!(bench.transfers().await, made);
-}
-
-/// Waits for the event itself: a backend of this database waits for a lock.
-async fn wait_until_waiting(bench: &Bench) {
-    let client = bench.client().await;
-    let question = "SELECT count(*) FROM pg_stat_activity
-        WHERE datname = current_database() AND wait_event_type = 'Lock' AND application_name = 'paydb'";
-    let began = std::time::Instant::now();
-    while client.query_one(question, &[]).await.unwrap().get::<_, i64>(0) == 0 {
-        assert!(began.elapsed() < super::bench::SOON, "the write never waited");
-        tokio::time::sleep(std::time::Duration::from_millis(2)).await;
-    }
 }

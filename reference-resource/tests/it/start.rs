@@ -2,7 +2,7 @@
 
 use pause_kit::reaper::Ended;
 
-use super::bench::{Bench, SOON, order, transfer};
+use super::bench::{Bench, SOON, order, transfer, wait_for_lock};
 
 #[tokio::test]
 async fn replicas_that_start_at_once_on_an_empty_database_all_serve() {
@@ -18,6 +18,25 @@ async fn replicas_that_start_at_once_on_an_empty_database_all_serve() {
         bench.ask(tiers).await,
         "paydb.account entity, paydb.settlement coord"
     );
+}
+
+#[tokio::test]
+async fn a_replica_waits_while_another_prepares_the_database() {
+    let bench = Bench::new().await;
+    // Another one, in the middle of it: the guard's schema is there, and nothing in it.
+    let other = bench.client().await;
+    other
+        .batch_execute("SELECT pg_advisory_lock(7812340911); CREATE SCHEMA fence")
+        .await
+        .unwrap();
+    let starting = bench.paydb();
+    let done = async {
+        wait_for_lock(&bench).await;
+        let rest = "DROP SCHEMA fence; SELECT pg_advisory_unlock(7812340911)";
+        other.batch_execute(rest).await.unwrap();
+    };
+    let (paydb, ()) = tokio::join!(starting, done);
+    assert_eq!(paydb.get("/healthz").await.status(), 204);
 }
 
 #[tokio::test]
@@ -82,14 +101,8 @@ async fn a_stop_lets_the_requests_in_flight_finish() {
         .unwrap();
     let address = paydb.address.clone();
     let in_flight = tokio::spawn(async move { transfer(&address, 5, "g5:1", order()).await });
-    let client = bench.client().await;
-    let waiting = "SELECT count(*) FROM pg_stat_activity
-        WHERE datname = current_database() AND wait_event_type = 'Lock' AND application_name = 'paydb'";
+    wait_for_lock(&bench).await;
     let began = std::time::Instant::now();
-    while client.query_one(waiting, &[]).await.unwrap().get::<_, i64>(0) == 0 {
-        assert!(began.elapsed() < SOON, "the transfer never waited");
-        tokio::time::sleep(std::time::Duration::from_millis(2)).await;
-    }
     paydb.child.terminate().await.unwrap();
     // No new connection is taken once it stops.
     while tokio::net::TcpStream::connect(&paydb.address).await.is_ok() {
