@@ -17,6 +17,7 @@ use super::versions;
 /// Shows how a run goes on.
 pub(super) struct Progress {
     bar: Option<ProgressBar>,
+    halves: Halves,
 }
 
 impl Progress {
@@ -38,7 +39,10 @@ impl Progress {
             bar.enable_steady_tick(Duration::from_millis(120));
             bar
         });
-        let progress = Progress { bar };
+        let progress = Progress {
+            bar,
+            halves: plan.halves,
+        };
         progress.line(&format!(
             "seed {}: {slots} scenarios, {halves} halves",
             plan.schedule.seed()
@@ -101,6 +105,7 @@ impl Observer for Progress {
     }
 
     fn scenario_over(&self, scenario: ScenarioId, evidence: &ScenarioEvidence) {
-        self.line(&format!("{scenario} {}: {}", evidence.class, evidence.verdict));
+        let verdict = super::summary::verdict(self.halves, evidence.verdict);
+        self.line(&format!("{scenario} {}: {verdict}", evidence.class));
     }
 }

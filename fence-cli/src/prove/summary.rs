@@ -29,7 +29,7 @@ pub(super) fn text(plan: &Plan, evidence: &Evidence, kept: Option<&Path>) -> Str
                 "{:<8}  {:<width$}  {:<12}  {}",
                 scenario.id,
                 scenario.class.as_str(),
-                verdict(plan, scenario),
+                verdict(plan.halves, scenario.verdict),
                 scenario.id.summary()
             ),
         );
@@ -52,8 +52,9 @@ fn line(out: &mut String, text: &str) {
     writeln!(out, "{}", text.trim_end()).expect("writing to a String does not fail");
 }
 
-fn verdict(plan: &Plan, scenario: &ScenarioEvidence) -> &'static str {
-    match (plan.halves, scenario.verdict) {
+/// A verdict in the words that fit what was run.
+pub(super) fn verdict(halves: Halves, verdict: Verdict) -> &'static str {
+    match (halves, verdict) {
         (Halves::DefeatedOnly, Verdict::Violated) => "corrupts",
         (Halves::DefeatedOnly, _) => "stays clean",
         (Halves::Pair, Verdict::Proven) => "proven",

@@ -7,6 +7,8 @@ mod report;
 pub use error::RunError;
 pub use report::{HistoryText, Report};
 
+use futures_util::future::try_join_all;
+
 use crate::history::Half as HalfKind;
 use crate::plan::{Halves, Plan};
 use crate::scenario::{self, Assignment, Ground, ScenarioId};
@@ -49,18 +51,33 @@ pub async fn run(
             .iter()
             .find(|class| class.name == slot.class)
             .expect("a schedule is drawn for the plan's own classes");
-        let mut judged = Vec::new();
-        for half in halves(plan.halves, slot) {
+        let begin = |half| {
             observer.half_begins(slot, half);
-            let task = Assignment {
-                class,
-                slot,
-                kind: half,
-                seed: plan.schedule.seed(),
-            };
-            let finished = scenario::play(ground, task).await?;
-            judged.push(Judged::of(half, finished));
-        }
+            let seed = plan.schedule.seed();
+            scenario::play(
+                ground,
+                Assignment {
+                    class,
+                    slot,
+                    kind: half,
+                    seed,
+                },
+            )
+        };
+        let halves = halves(plan.halves, slot);
+        let finished = if slot.scenario.mostly_waits() {
+            try_join_all(halves.iter().map(|half| begin(*half))).await?
+        } else {
+            let mut finished = Vec::new();
+            for half in &halves {
+                finished.push(begin(*half).await?);
+            }
+            finished
+        };
+        let judged = halves.into_iter().zip(finished);
+        let judged = judged
+            .map(|(half, finished)| Judged::of(half, finished))
+            .collect();
         let evidence = report.add(slot, judged);
         observer.scenario_over(slot.scenario, evidence);
     }

@@ -100,3 +100,131 @@ fn predicted(scenario: ScenarioId) -> &'static [Invariant] {
         ScenarioId::S26 => &[Invariant::BoundedBlock],
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::history::{Bounds, Clock, Exercise, GuardForm, Op, Outcome, Run};
+    use crate::judge::Violation;
+
+    fn broken(invariant: Invariant) -> judge::Verdict {
+        judge::Verdict::Violated(violation(invariant))
+    }
+
+    fn violation(invariant: Invariant) -> Violation {
+        Violation {
+            invariant,
+            why: "so".to_owned(),
+            lines: Vec::new(),
+        }
+    }
+
+    fn half(half: HalfKind, verdict: judge::Verdict) -> Judged {
+        let run = Run {
+            schema: Run::SCHEMA,
+            scenario: "S02".to_owned(),
+            class: "app.thing".to_owned(),
+            key: "thing-1".to_owned(),
+            half,
+            seed: "1".to_owned(),
+            clock: Clock::Monotonic,
+            guard: GuardForm::Mark,
+            exercise: Exercise::Stopped,
+            bounds: Bounds {
+                deadline_ns: 1,
+                slack_ns: 1,
+            },
+            stale_grant: None,
+            stale_attempt: Some(Op::new("H1-write-1")),
+            expected: Outcome::Refused,
+            deed: "done".to_owned(),
+            opening: BTreeMap::new(),
+        };
+        let violations = match &verdict {
+            judge::Verdict::Violated(violation) => vec![violation.clone()],
+            _ => Vec::new(),
+        };
+        Judged {
+            half,
+            history: History::new(run, Vec::new()),
+            judgement: Judgement {
+                verdict,
+                outcome: None,
+                refusal: None,
+                violations,
+                corruption: None,
+            },
+            stops: Vec::new(),
+            trouble: None,
+        }
+    }
+
+    fn pair(on: judge::Verdict, defeated: judge::Verdict) -> (Verdict, Option<String>) {
+        verdict(
+            ScenarioId::S02,
+            &[half(HalfKind::Guarded, on), half(HalfKind::Defeated, defeated)],
+        )
+    }
+
+    #[test]
+    fn a_pair_is_proven_only_when_the_guard_held_and_its_twin_broke_what_was_predicted() {
+        use judge::Verdict as V;
+        let predicted = || broken(Invariant::RealTimeRefusal);
+        assert_eq!(pair(V::Held, predicted()), (Verdict::Proven, None));
+        assert_eq!(
+            pair(V::Inconclusive("so".to_owned()), predicted()).0,
+            Verdict::Inconclusive
+        );
+        assert_eq!(
+            pair(V::Void(violation(Invariant::Exercised)), predicted()).0,
+            Verdict::Inconclusive
+        );
+        assert_eq!(
+            pair(broken(Invariant::Identity), predicted()).0,
+            Verdict::Violated
+        );
+    }
+
+    #[test]
+    fn a_twin_that_breaks_nothing_or_something_else_is_blind_and_not_a_pass() {
+        for twin in [judge::Verdict::Held, broken(Invariant::Ledger)] {
+            let (verdict, why) = pair(judge::Verdict::Held, twin);
+            assert_eq!(verdict, Verdict::Inconclusive);
+            assert!(why.unwrap().starts_with("blind"));
+        }
+    }
+
+    #[test]
+    fn violated_beats_blind() {
+        assert_eq!(
+            pair(broken(Invariant::Order), judge::Verdict::Held).0,
+            Verdict::Violated
+        );
+    }
+
+    #[test]
+    fn a_half_that_stopped_early_is_no_proof_though_nothing_broke_and_none_the_less_violated_when_something_did()
+     {
+        let predicted = broken(Invariant::RealTimeRefusal);
+        let mut early = half(HalfKind::Guarded, judge::Verdict::Held);
+        early.trouble = Some("its write was answered did not come within 20 s".to_owned());
+        let twin = half(HalfKind::Defeated, predicted.clone());
+        let (verdict_then, why) = verdict(ScenarioId::S02, &[early, twin]);
+        assert_eq!(verdict_then, Verdict::Inconclusive);
+        assert!(why.unwrap().contains("within 20 s"));
+
+        let mut early = half(HalfKind::Guarded, broken(Invariant::NoSpuriousRefusal));
+        early.trouble = Some("H2 ended".to_owned());
+        let twin = half(HalfKind::Defeated, predicted);
+        assert_eq!(verdict(ScenarioId::S02, &[early, twin]).0, Verdict::Violated);
+    }
+
+    #[test]
+    fn the_defeated_half_alone_corrupts_or_shows_nothing_and_never_proves() {
+        let alone = |twin| verdict(ScenarioId::S02, &[half(HalfKind::Defeated, twin)]).0;
+        assert_eq!(alone(broken(Invariant::RealTimeRefusal)), Verdict::Violated);
+        assert_eq!(alone(judge::Verdict::Held), Verdict::Inconclusive);
+    }
+}

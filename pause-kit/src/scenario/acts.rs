@@ -80,8 +80,7 @@ impl Half<'_> {
 
     /// Kills a holder and waits until it is gone.
     pub(crate) async fn kill(&self, holder: &Holder) -> Result<(), Trouble> {
-        let killed = within(SOON, &format!("the end of {}", holder.name), holder.child.kill()).await?;
-        killed.map_err(Trouble::lost("the reaper"))?;
+        holder.end().await?;
         let killed = Killed {
             target: holder.name.to_owned(),
             pid: holder.child.pid(),

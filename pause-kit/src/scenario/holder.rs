@@ -115,6 +115,17 @@ impl Holder {
         within(SOON, &awaited, self.write(answered)).await
     }
 
+    /// Has the reaper end it, and waits until it is gone.
+    pub(crate) async fn end(&self) -> Result<(), Trouble> {
+        let ended = within(
+            SOON,
+            &format!("the end of {}", self.name),
+            Child::kill(&self.child),
+        )
+        .await?;
+        ended.map(drop).map_err(Trouble::lost("the reaper"))
+    }
+
     /// Every request on its path that one of the front's forms describes.
     pub(crate) fn requests(&self) -> Vec<Seen> {
         match &self.forms {

@@ -57,6 +57,12 @@ impl ScenarioId {
         self != ScenarioId::S01
     }
 
+    /// Whether its time is spent waiting for bounds to pass: its two halves, which share nothing but the servers, then run
+    /// side by side.
+    pub fn mostly_waits(self) -> bool {
+        self == ScenarioId::S26
+    }
+
     /// Whether the holder writes through the resource's front door; otherwise it writes to the database itself.
     pub fn needs_front(self) -> bool {
         self != ScenarioId::S26

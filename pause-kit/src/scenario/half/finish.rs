@@ -13,11 +13,11 @@ use crate::scenario::ScenarioId;
 use crate::scenario::exchanges::ids;
 use crate::scenario::front;
 use crate::scenario::observe::grant_of;
-use crate::scenario::trouble::{Trouble, within};
+use crate::scenario::trouble::Trouble;
 use crate::target::{Guard, RequestForm};
 
 use super::setup::{balances, filled};
-use super::{Half, SLACK, SOON};
+use super::{Half, SLACK};
 
 /// A half that is over.
 pub(crate) struct Finished {
@@ -31,9 +31,9 @@ impl Half<'_> {
     /// Ends every holder, so that nothing is under way when all is read back.
     pub(crate) async fn end_holders(&self) -> Result<(), RunError> {
         for holder in self.holders() {
-            let killed = within(SOON, "the end of a holder", holder.child.kill()).await;
-            killed
-                .map_err(RunError::lost("a holder did not end"))?
+            holder
+                .end()
+                .await
                 .map_err(RunError::lost("a holder could not be ended"))?;
         }
         Ok(())

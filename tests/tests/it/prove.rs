@@ -1,0 +1,187 @@
+//! `fence prove` on paydb, from the command line to the evidence.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use pause_kit::history::{Half, History};
+use pause_kit::judge::{Verdict, judge};
+use serde_json::Value;
+
+/// An executable of the workspace, which stands beside this test's own folder.
+fn binary(name: &str) -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let found = test
+        .ancestors()
+        .map(|folder| folder.join(name))
+        .find(|file| file.is_file());
+    found.unwrap_or_else(|| panic!("{name} is not built: run `cargo build --workspace --bins`"))
+}
+
+struct Proved {
+    code: Option<i32>,
+    text: String,
+}
+
+fn prove(arguments: &[&str]) -> Proved {
+    for needed in ["paydb", "paydb-worker"] {
+        binary(needed);
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let output = Command::new(binary("fence"))
+        .arg("prove")
+        .args(arguments)
+        .current_dir(root)
+        .output()
+        .unwrap();
+    let text = format!(
+        "{}{}",
+        String::from_utf8(output.stdout).unwrap(),
+        String::from_utf8(output.stderr).unwrap()
+    );
+    Proved {
+        code: output.status.code(),
+        text,
+    }
+}
+
+fn evidence(folder: &Path) -> Value {
+    serde_json::from_reader(File::open(folder.join("evidence.json")).unwrap()).unwrap()
+}
+
+/// The judge's word on a history file of the evidence, and which half it is of.
+fn judged(folder: &Path, half: &Value) -> (Half, Verdict) {
+    let file = folder.join(half["history"].as_str().unwrap());
+    let sum = Command::new("sha256sum").arg(&file).output().unwrap();
+    let sum = String::from_utf8(sum.stdout).unwrap();
+    assert_eq!(
+        sum.split(' ').next(),
+        half["sha256"].as_str(),
+        "{}",
+        file.display()
+    );
+    let history = History::read(BufReader::new(File::open(file).unwrap())).unwrap();
+    (history.run().half, judge(&history).verdict)
+}
+
+#[test]
+fn a_scenario_is_proven_and_its_evidence_bears_that_out_when_it_is_judged_again() {
+    let temporary = tempfile::tempdir().unwrap();
+    let out = temporary.path().join("evidence");
+    let run = prove(&[
+        "--scenario",
+        "S02",
+        "--scenario",
+        "S07",
+        "--seed",
+        "7",
+        "--out",
+        out.to_str().unwrap(),
+    ]);
+    assert_eq!(run.code, Some(0), "{}", run.text);
+    let evidence = evidence(&out);
+    assert_eq!(evidence["schema"], 1);
+    assert_eq!(evidence["seed"], 7);
+    assert_eq!(evidence["classes"][0]["name"], "paydb.account");
+    for version in ["etcd", "postgres", "kernel", "fence"] {
+        assert!(
+            evidence["versions"][version].is_string(),
+            "{version}: {}",
+            evidence["versions"]
+        );
+    }
+    let scenarios = evidence["scenarios"].as_array().unwrap();
+    assert_eq!(scenarios.len(), 2);
+    for scenario in scenarios {
+        assert_eq!(scenario["verdict"], "proven");
+        assert_eq!(scenario["on"]["outcome"], "REF");
+        let refusal = &scenario["on"]["refusal"];
+        assert_eq!(refusal["sqlstate"], "ZF001");
+        assert_eq!(refusal["status"], 412);
+        let token = |name: &str| -> i64 { refusal[name].as_str().unwrap().parse().unwrap() };
+        assert!(token("presented") < token("seen"), "{refusal}");
+        assert!(!scenario["defeated"]["violated"].as_array().unwrap().is_empty());
+        assert_eq!(judged(&out, &scenario["on"]), (Half::Guarded, Verdict::Held));
+        let (half, verdict) = judged(&out, &scenario["defeated"]);
+        assert!(
+            half == Half::Defeated && matches!(verdict, Verdict::Violated(_)),
+            "{verdict}"
+        );
+    }
+    let stops = scenarios[0]["stops"].as_array().unwrap();
+    assert_eq!(stops.len(), 2, "one in each half of S02");
+    for stop in stops {
+        assert!(stop["tasks"].as_u64().unwrap() >= 1, "{stop}");
+        assert_eq!(stop["cpu_before"], stop["cpu_after"], "{stop}");
+        assert!(
+            stop["lease_ended_ms"].as_f64().unwrap() < stop["resumed_ms"].as_f64().unwrap(),
+            "{stop}"
+        );
+    }
+    // A run of a part writes where it was told to, and nowhere else.
+    assert_eq!(std::fs::read_dir(temporary.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn without_the_guard_the_table_names_the_corruption_and_the_code_is_1() {
+    let run = prove(&["--danger-unfenced", "--scenario", "S02", "--seed", "7"]);
+    assert_eq!(run.code, Some(1), "{}", run.text);
+    assert!(run.text.contains("order-7 was refunded twice"), "{}", run.text);
+    assert!(!run.text.contains("evidence in"), "{}", run.text);
+}
+
+#[test]
+fn a_guard_that_compares_nothing_is_violated_by_the_invariant_that_its_file_names() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let copy = tempfile::tempdir().unwrap();
+    for folder in ["fence-pg/sql", "reference-resource/defeat"] {
+        let to = copy.path().join(folder);
+        std::fs::create_dir_all(&to).unwrap();
+        for file in std::fs::read_dir(root.join(folder)).unwrap() {
+            let file = file.unwrap();
+            std::fs::copy(file.path(), to.join(file.file_name())).unwrap();
+        }
+    }
+    std::fs::copy(root.join("fence.toml"), copy.path().join("fence.toml")).unwrap();
+    let mutant = root.join("tests/mutants/001_no_predicate.sql");
+    std::fs::copy(mutant, copy.path().join("fence-pg/sql/9999_mutant.sql")).unwrap();
+    let config = copy.path().join("fence.toml");
+    let out = copy.path().join("evidence");
+    let run = prove(&[
+        "--config",
+        config.to_str().unwrap(),
+        "--scenario",
+        "S02",
+        "--seed",
+        "7",
+        "--out",
+        out.to_str().unwrap(),
+    ]);
+    assert_eq!(run.code, Some(1), "{}", run.text);
+    let scenario = &evidence(&out)["scenarios"][0];
+    assert_eq!(scenario["verdict"], "violated");
+    let broken = scenario["on"]["violated"].as_array().unwrap();
+    assert!(broken.iter().any(|one| one["invariant"] == 2), "{broken:?}");
+}
+
+#[test]
+fn sql_of_the_guard_that_fails_is_named_with_its_line() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let copy = tempfile::tempdir().unwrap();
+    let guard = copy.path().join("fence-pg/sql");
+    std::fs::create_dir_all(&guard).unwrap();
+    std::fs::write(
+        guard.join("0001_wrong.sql"),
+        "SELECT 1;\n\nSELECT nothing_of_that_name;\n",
+    )
+    .unwrap();
+    let defeat = copy.path().join("reference-resource/defeat");
+    std::fs::create_dir_all(&defeat).unwrap();
+    std::fs::write(defeat.join("admit_everything.sql"), "SELECT 1;\n").unwrap();
+    std::fs::copy(root.join("fence.toml"), copy.path().join("fence.toml")).unwrap();
+    let config = copy.path().join("fence.toml");
+    let run = prove(&["--config", config.to_str().unwrap(), "--scenario", "S02"]);
+    assert_eq!(run.code, Some(2), "{}", run.text);
+    assert!(run.text.contains("0001_wrong.sql:3: 42703"), "{}", run.text);
+}
