@@ -178,14 +178,21 @@ async fn evidence_goes_with_the_savepoint_that_it_was_made_in() {
 #[tokio::test]
 async fn a_transaction_id_that_a_restored_database_repeats_is_no_evidence() {
     let (_database, client) = with_rows().await;
-    let as_restored =
-        "UPDATE fence.high_water SET admitted_xid = pg_current_xact_id(), admitted_at = '2020-01-01'";
-    let statements = [
-        "ALTER TABLE fence.high_water DISABLE TRIGGER stamp_mark",
-        as_restored,
-        "DELETE FROM transfer",
-    ];
-    assert_eq!(in_transaction(&client, &statements).await.unwrap_err(), "ZF002");
+    for as_restored in [
+        "admitted_xid = pg_current_xact_id(), admitted_at = '2020-01-01'",
+        "admitted_xid = '3', admitted_at = transaction_timestamp()",
+    ] {
+        let statements = [
+            "ALTER TABLE fence.high_water DISABLE TRIGGER stamp_mark",
+            &format!("UPDATE fence.high_water SET {as_restored}"),
+            "DELETE FROM transfer",
+        ];
+        assert_eq!(
+            in_transaction(&client, &statements).await.unwrap_err(),
+            "ZF002",
+            "{as_restored}"
+        );
+    }
 }
 
 #[tokio::test]

@@ -71,6 +71,7 @@ async fn a_lock_on_the_marks_row_taken_past_the_queue_is_bounded_and_named_too()
 #[tokio::test]
 async fn everybody_in_the_queue_of_one_key_waits_two_seconds_at_most() {
     let database = Database::guarded().await;
+    database.run(&admit("acct-1", 33)).await;
     let holder = database.client().await;
     holder
         .batch_execute(&format!("BEGIN; {} {STAY}", admit("acct-1", 33)))
