@@ -18,7 +18,7 @@ BEGIN
     IF NOT FOUND THEN
         RAISE EXCEPTION USING ERRCODE = 'ZF007', MESSAGE = 'unknown class';
     END IF;
-    IF declared.tier IS NOT NULL AND admit.grant_id IS NULL THEN
+    IF declared.tier IS NOT NULL AND coalesce(admit.grant_id, '') = '' THEN
         RAISE EXCEPTION USING ERRCODE = 'ZF002', MESSAGE = 'missing grant id';
     END IF;
     PERFORM fence.take_key(admit.class, admit.key);

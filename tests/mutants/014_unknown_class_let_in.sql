@@ -15,7 +15,7 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'ZF003', MESSAGE = 'token below 1';
     END IF;
     SELECT c.tier INTO declared FROM fence.class c WHERE c.name = admit.class;
-    IF declared.tier IS NOT NULL AND admit.grant_id IS NULL THEN
+    IF declared.tier IS NOT NULL AND coalesce(admit.grant_id, '') = '' THEN
         RAISE EXCEPTION USING ERRCODE = 'ZF002', MESSAGE = 'missing grant id';
     END IF;
     PERFORM fence.take_key(admit.class, admit.key);

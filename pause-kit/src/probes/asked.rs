@@ -39,6 +39,14 @@ impl<'a> Ask<'a> {
         }
     }
 
+    /// With an empty text where a grant id belongs.
+    pub(super) fn by_nobody(self) -> Ask<'a> {
+        Ask {
+            grant: Some(""),
+            ..self
+        }
+    }
+
     pub(super) fn meets(self, seen: i64) -> Ask<'a> {
         Ask {
             seen: Some(seen),

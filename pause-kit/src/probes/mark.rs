@@ -10,7 +10,14 @@ use crate::scenario::Half;
 /// A class of the kit's own that takes any issuer's tokens.
 pub(super) const OPEN: &str = "pause-kit.open";
 const OTHER: &str = "pause-kit.other";
+/// `OPEN` and the first letter of a key: run together, class and key must not become another class's key.
+const LONGER: &str = "pause-kit.opena";
+/// A class of the tier under proof, whose first epoch is registered.
 const TIERED: &str = "pause-kit.tiered";
+/// A class of a tier of the kit's own, with a gap between its epochs and a ceiling.
+const RANGED: &str = "pause-kit.ranged";
+const RANGED_TIER: &str = "pause-kit.tier";
+const CEILING: u64 = 1_000;
 
 const DOUBLES_END: i64 = 1 << 53;
 const WORDS_END: i64 = 1 << 32;
@@ -21,14 +28,22 @@ pub(super) async fn ask(half: &Half<'_>) -> Result<(), RunError> {
     for declare in [
         format!("SELECT fence.declare('{OPEN}')"),
         format!("SELECT fence.declare('{OTHER}')"),
+        format!("SELECT fence.declare('{LONGER}')"),
         format!("SELECT fence.declare('{TIERED}', '{tier}')"),
+        format!("SELECT fence.declare('{RANGED}', '{RANGED_TIER}')"),
+        format!("SELECT fence.register_epoch('{RANGED_TIER}', 2)"),
+        format!(
+            "SELECT fence.register_epoch('{RANGED_TIER}', 4, {})",
+            token(4, CEILING)
+        ),
     ] {
         run(&half.sql, &declare).await?;
     }
     for ask in open() {
         ask.put(half, &half.sql).await?;
     }
-    tiered(half).await
+    tiered(half).await?;
+    ranged(half).await
 }
 
 /// Order, absence and range of the number itself.
@@ -46,8 +61,16 @@ fn open() -> Vec<Ask<'static>> {
         on(Kind::Smaller, "words", 1).meets(WORDS_END + 1),
         on(Kind::Smaller, "words", WORDS_END).meets(WORDS_END + 1),
         on(Kind::Larger, "words", WORDS_END + 2),
+        on(Kind::Prepare, "epochs", token(1, 10)),
+        on(Kind::Larger, "epochs", token(2, 1)),
+        on(Kind::Smaller, "epochs", token(1, 11)).meets(token(2, 1)),
         on(Kind::Bystander, "elsewhere", 5),
+        on(Kind::Bystander, "digit", 5),
+        on(Kind::Bystander, "DIGITS", 5),
+        on(Kind::Bystander, "digits ", 5),
         Ask::new(Kind::OtherClass, OTHER, "digits", 5),
+        on(Kind::Prepare, "adigits", 9),
+        Ask::new(Kind::OtherClass, LONGER, "digits", 5),
         on(Kind::BelowOne, "digits", 0),
         on(Kind::BelowOne, "digits", -1),
         on(Kind::BelowOne, "untouched", -1),
@@ -68,19 +91,16 @@ fn open() -> Vec<Ask<'static>> {
 
 /// Grants and registered ranges.
 async fn tiered(half: &Half<'_>) -> Result<(), RunError> {
-    let grant = |name: &str| GrantId::new(format!("pause-kit-{name}")).expect("letters and hyphens");
     let (one, two, three) = (grant("one"), grant("two"), grant("three"));
-    let token = |epoch: Epoch, revision| {
-        Token::mint(epoch, Revision::new(revision).expect("a small number")).as_i64()
-    };
-    let (first, second) = (token(Epoch::FIRST, 10), token(Epoch::FIRST, 11));
-    let far = token(Epoch::MAX, 10);
+    let (first, second) = (token(1, 10), token(1, 11));
+    let far = token(Epoch::MAX.as_u16(), 10);
     let on = |kind, key, token| Ask::new(kind, TIERED, key, token);
     for ask in [
         on(Kind::Prepare, "grants", first).by(&one),
         on(Kind::EqualAgain, "grants", first).by(&one),
         on(Kind::Collision, "grants", first).by(&two),
         on(Kind::MissingGrant, "grants", second),
+        on(Kind::MissingGrant, "grants", second).by_nobody(),
         on(Kind::OutsideRange, "grants", far).by(&two),
         on(Kind::Larger, "grants", second).by(&two),
         on(Kind::Smaller, "grants", first).by(&one).meets(second),
@@ -91,4 +111,31 @@ async fn tiered(half: &Half<'_>) -> Result<(), RunError> {
         ask.put(half, &half.sql).await?;
     }
     Ok(())
+}
+
+/// The ends of the registered ranges, from both sides; what other tiers have registered counts for nothing.
+async fn ranged(half: &Half<'_>) -> Result<(), RunError> {
+    let (one, two) = (grant("one"), grant("two"));
+    let on = |kind, key, token| Ask::new(kind, RANGED, key, token);
+    for ask in [
+        on(Kind::OutsideRange, "ranges", 10).by(&one),
+        on(Kind::OutsideRange, "ranges", token(1, 10)).by(&one),
+        on(Kind::Prepare, "ranges", token(2, 10)).by(&one),
+        on(Kind::OutsideRange, "ranges", token(3, 10)).by(&two),
+        on(Kind::OutsideRange, "ranges", token(4, CEILING + 1)).by(&two),
+        on(Kind::Larger, "ranges", token(4, CEILING)).by(&two),
+        Ask::new(Kind::OutsideRange, TIERED, "ranges", token(2, 10)).by(&one),
+    ] {
+        ask.put(half, &half.sql).await?;
+    }
+    Ok(())
+}
+
+fn token(epoch: u16, revision: u64) -> i64 {
+    let epoch = Epoch::new(epoch).expect("1 to 32767");
+    Token::mint(epoch, Revision::new(revision).expect("a small number")).as_i64()
+}
+
+fn grant(name: &str) -> GrantId {
+    GrantId::new(format!("pause-kit-{name}")).expect("letters and hyphens")
 }

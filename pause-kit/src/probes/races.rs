@@ -8,7 +8,7 @@ use super::asked::{Ask, reply, run};
 use super::mark::OPEN;
 use crate::history::ProbeKind as Kind;
 use crate::run::RunError;
-use crate::scenario::{Half, connect};
+use crate::scenario::{Half, SLACK, ScenarioId, connect};
 
 /// How long a question that must be blocked is let wait.
 const BLOCKED_MS: u64 = 200;
@@ -20,7 +20,12 @@ pub(super) async fn ask(half: &Half<'_>) -> Result<(), RunError> {
     held_to_the_end(half, &one, &two).await?;
     stale_after_a_wait(half, &one, &two).await?;
     rolled_back(half, &one).await?;
-    old_snapshot(half, &one, &two).await
+    old_snapshot(half, &one, &two).await?;
+    // It lasts as long as the bound: once a run is enough, beside a scenario that takes its time anyway.
+    if half.task.slot.scenario == ScenarioId::S01 {
+        bounded_wait(half, &one, &two).await?;
+    }
+    Ok(())
 }
 
 /// An admission is held to the end of its transaction: a larger one beside it is blocked, on a new key and on a known one.
@@ -38,6 +43,21 @@ async fn held_to_the_end(half: &Half<'_>, one: &Client, two: &Client) -> Result<
         run(one, "COMMIT").await?;
     }
     Ok(())
+}
+
+/// Whoever sets no bound is blocked by the guard's own.
+async fn bounded_wait(half: &Half<'_>, one: &Client, two: &Client) -> Result<(), RunError> {
+    let bound = half.task.class.proof.deadline_ms + u64::try_from(SLACK.as_millis()).expect("a second");
+    run(one, "BEGIN").await?;
+    Ask::new(Kind::Prepare, OPEN, "bounded", 80)
+        .put(half, one)
+        .await?;
+    run(two, &format!("BEGIN; SET LOCAL statement_timeout = '{bound}ms'")).await?;
+    Ask::new(Kind::BoundedWait, OPEN, "bounded", 81)
+        .put(half, two)
+        .await?;
+    run(two, "ROLLBACK").await?;
+    run(one, "COMMIT").await
 }
 
 /// A smaller token that waited for a larger one's transaction is refused once that is committed.

@@ -20,5 +20,5 @@ mod trouble;
 pub use id::{ScenarioId, UnknownScenario};
 
 pub(crate) use front::send;
-pub(crate) use half::{Assignment, Finished, Ground, Half, connect, said};
+pub(crate) use half::{Assignment, Finished, Ground, Half, SLACK, connect, said};
 pub(crate) use play::play;

@@ -21,6 +21,7 @@ fn refused() -> Vec<(ProbeKind, Reply, Invariant)> {
         (ProbeKind::Malformed, sql("22P02", None), I::Identity),
         (ProbeKind::UnknownClass, sql("ZF007", None), I::Identity),
         (ProbeKind::HeldToTheEnd, sql("55P03", None), I::DelayedPacket),
+        (ProbeKind::BoundedWait, sql("55P03", None), I::DelayedPacket),
         (ProbeKind::OldSnapshot, sql("40001", None), I::Linearizable),
         (ProbeKind::Collision, http(412, Some("collision")), I::Identity),
         (
@@ -124,7 +125,10 @@ fn another_code_or_other_numbers_than_the_faults_own_break_the_reason() {
         else {
             continue;
         };
-        if matches!(probe, ProbeKind::HeldToTheEnd | ProbeKind::OldSnapshot) {
+        if matches!(
+            probe,
+            ProbeKind::HeldToTheEnd | ProbeKind::BoundedWait | ProbeKind::OldSnapshot
+        ) {
             continue;
         }
         for code in codes.into_iter().filter(|code| code != own) {
@@ -159,9 +163,21 @@ fn a_refusal_that_invites_a_retry_is_the_wrong_reason() {
 }
 
 #[test]
+fn a_wait_that_the_kit_had_to_end_breaks_the_bound() {
+    violated(
+        ProbeKind::BoundedWait,
+        &sql("57014", None),
+        Invariant::BoundedBlock,
+    );
+}
+
+#[test]
 fn a_probe_that_was_cut_short_shows_nothing() {
     for (probe, _, _) in refused() {
         for reply in [sql("57014", None), sql("08006", None), http(500, None)] {
+            if probe == ProbeKind::BoundedWait && reply == sql("57014", None) {
+                continue;
+            }
             assert!(
                 matches!(verdict(probe, &reply), Verdict::Inconclusive(_)),
                 "{probe:?} {reply:?}: {}",

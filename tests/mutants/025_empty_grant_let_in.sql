@@ -1,5 +1,5 @@
--- breaks: 14 reason
--- The refusal names the numbers the wrong way round.
+-- breaks: 7 identity
+-- An empty text counts as a grant id.
 CREATE OR REPLACE FUNCTION fence.admit(class text, key text, token bigint, grant_id text DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
@@ -26,7 +26,7 @@ BEGIN
     WHERE h.class = admit.class AND h.key = admit.key FOR UPDATE;
     IF admit.token < mark.token THEN
         RAISE EXCEPTION USING ERRCODE = 'ZF001', MESSAGE = 'stale token',
-            DETAIL = format('presented %s, seen %s', mark.token, admit.token);
+            DETAIL = format('presented %s, seen %s', admit.token, mark.token);
     END IF;
     IF declared.tier IS NOT NULL AND admit.token = mark.token AND admit.grant_id IS DISTINCT FROM mark.grant_id THEN
         RAISE EXCEPTION USING ERRCODE = 'ZF004', MESSAGE = 'token of another grant';
