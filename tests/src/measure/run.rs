@@ -96,9 +96,21 @@ pub(crate) fn left_behind(temporary: &Path, segments_before: usize) -> Result<Ve
     Ok(left)
 }
 
-/// How many segments of System V shared memory there are.
+/// The segments of System V shared memory whose creator is gone: nobody will remove them.
 pub(crate) fn segments() -> Result<usize, Failure> {
-    Ok(fs::read_to_string("/proc/sysvipc/shm")?.lines().skip(1).count())
+    let table = fs::read_to_string("/proc/sysvipc/shm")?;
+    let mut rows = table
+        .lines()
+        .map(|row| row.split_whitespace().collect::<Vec<_>>());
+    let creator = rows
+        .next()
+        .and_then(|head| head.iter().position(|name| *name == "cpid"))
+        .ok_or("no column cpid")?;
+    let orphaned = |row: &Vec<&str>| {
+        row.get(creator)
+            .is_some_and(|pid| !Path::new("/proc").join(pid).exists())
+    };
+    Ok(rows.filter(orphaned).count())
 }
 
 /// The evidence that a run wrote.
