@@ -83,15 +83,22 @@ fn details(plan: &Plan, scenario: &ScenarioEvidence) -> Vec<String> {
             Halves::DefeatedOnly => "unfenced",
         };
         let broken: Vec<String> = defeated.violated.iter().flatten().map(number).collect();
-        let broken = match broken.is_empty() {
-            true => "nothing was seen to break".to_owned(),
-            false => format!("breaks {}", broken.join(", ")),
-        };
-        let corruption = defeated
-            .corruption
-            .iter()
-            .map(|corruption| format!(": {corruption}"));
-        details.push(format!("{how}: {broken}{}", corruption.collect::<String>()));
+        let corruption = defeated.corruption.clone();
+        match broken.is_empty() {
+            true => details.push(format!("{how}: nothing was seen to break")),
+            false => details.push(format!(
+                "{how}: {}",
+                corruption.unwrap_or_else(|| "corrupted".to_owned())
+            )),
+        }
+        if !broken.is_empty() {
+            details.push(format!(
+                "{:width$}  breaks {}",
+                "",
+                broken.join(", "),
+                width = how.len()
+            ));
+        }
     }
     details
 }
@@ -128,13 +135,18 @@ fn last(plan: &Plan, evidence: &Evidence) -> String {
             .count()
     };
     match plan.halves {
-        Halves::Pair => format!(
-            "{} of {all} scenarios proven: the late write was refused as stale, and the same schedule without the guard \
-             corrupted. {} violated, {} inconclusive.",
-            count(Verdict::Proven),
-            count(Verdict::Violated),
-            count(Verdict::Inconclusive)
-        ),
+        Halves::Pair => {
+            let proven = count(Verdict::Proven);
+            let how = match proven {
+                0 => String::new(),
+                _ => ": the late write was refused as stale, and the same schedule without the guard went wrong".to_owned(),
+            };
+            format!(
+                "{proven} of {all} scenarios proven{how}. {} violated, {} inconclusive.",
+                count(Verdict::Violated),
+                count(Verdict::Inconclusive)
+            )
+        }
         Halves::DefeatedOnly => format!(
             "{} of {all} scenarios corrupt without the guard. Nothing is proven by this: it is what the guard is for.",
             count(Verdict::Violated)

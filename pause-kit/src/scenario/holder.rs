@@ -92,7 +92,7 @@ impl Holder {
         let arrived = self.gates.arrived(&self.gate);
         self.awaits(&format!("it stood at {}", self.gate), arrived)
             .await?
-            .map_err(Trouble::lost("the gates"))
+            .map_err(Trouble::step("the holder stood at another gate"))
     }
 
     /// Waits until its first write has come to the path whole, whether it was handed on or is held.
@@ -182,5 +182,7 @@ fn answered(seen: &Seen) -> bool {
 
 /// Opens a gate and says when.
 pub(crate) async fn open(gate: Gate) -> Result<Instant, Trouble> {
-    gate.open().await.map_err(Trouble::lost("a gate"))
+    gate.open()
+        .await
+        .map_err(Trouble::step("a gate could not be opened"))
 }

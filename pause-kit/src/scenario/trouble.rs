@@ -39,6 +39,14 @@ pub(crate) enum Trouble {
         /// Why not.
         source: StopError,
     },
+    /// A step of the scenario could not be taken.
+    #[error("{what}")]
+    Step {
+        /// What could not be done.
+        what: String,
+        /// Why not.
+        source: Box<dyn Error + Send + Sync>,
+    },
     /// The probes could not all be asked.
     #[error("the probes could not all be asked")]
     Probes(#[source] RunError),
@@ -53,6 +61,15 @@ pub(crate) enum Trouble {
 }
 
 impl Trouble {
+    /// For `map_err`: a step could not be taken.
+    pub(crate) fn step<E: Into<Box<dyn Error + Send + Sync>>>(what: &str) -> impl FnOnce(E) -> Trouble {
+        let what = what.to_owned();
+        move |source| Trouble::Step {
+            what,
+            source: source.into(),
+        }
+    }
+
     /// For `map_err`: a part of the kit or a service failed.
     pub(crate) fn lost<E: Into<Box<dyn Error + Send + Sync>>>(what: &str) -> impl FnOnce(E) -> Trouble {
         let what = what.to_owned();

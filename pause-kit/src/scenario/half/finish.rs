@@ -14,6 +14,7 @@ use crate::scenario::exchanges::ids;
 use crate::scenario::front;
 use crate::scenario::observe::grant_of;
 use crate::scenario::trouble::Trouble;
+use crate::services::Child;
 use crate::target::{Guard, RequestForm};
 
 use super::setup::{balances, filled};
@@ -56,6 +57,11 @@ impl Half<'_> {
                     .record(self.recorder.now(), Commit { order, xid, change });
             }
         }
+        // What is over must not go on using the machine while others are under way.
+        for replica in &self.replicas {
+            let ended = Child::kill(&replica.child).await;
+            ended.map_err(RunError::lost("the resource could not be ended"))?;
+        }
         let stops = std::mem::take(&mut *self.stops());
         let run = self.header();
         Ok(Finished {
@@ -77,9 +83,9 @@ impl Half<'_> {
             };
             let answered = front::send(self.replicas[replica].address, &form, &self.values, None)
                 .await
-                .map_err(Trouble::lost("a read of the kit's own"))?
-                .map_err(Trouble::lost("a read of the kit's own"))?;
-            return ids(&answered.body, member).ok_or_else(|| Trouble::Lost {
+                .map_err(Trouble::step("a read of the kit's own failed"))?
+                .map_err(Trouble::step("a read of the kit's own failed"))?;
+            return ids(&answered.body, member).ok_or_else(|| Trouble::Step {
                 what: format!("a read of the kit's own was answered {}", answered.status),
                 source: String::from_utf8_lossy(&answered.body).into_owned().into(),
             });
@@ -94,7 +100,7 @@ impl Half<'_> {
             .sql
             .query(&query, &[])
             .await
-            .map_err(Trouble::lost("a read of the kit's own"))?;
+            .map_err(Trouble::step("a read of the kit's own failed"))?;
         rows.iter()
             .map(|row| row.try_get(0))
             .collect::<Result<_, _>>()
