@@ -28,6 +28,30 @@ async fn a_stale_claim_is_refused_at_every_level() {
 }
 
 #[tokio::test]
+async fn a_guarded_transaction_runs_at_the_level_that_was_asked_for() {
+    let database = Database::guarded().await;
+    database
+        .run(&format!(
+            "ALTER DATABASE {} SET default_transaction_isolation = 'serializable'",
+            database.url.database()
+        ))
+        .await;
+    for (isolation, name) in LEVELS
+        .into_iter()
+        .zip(["read committed", "repeatable read", "serializable"])
+    {
+        let mut guarded = fence_pg::sqlx::begin_at(&database.pool, isolation, &claim("acct-1", 34))
+            .await
+            .unwrap();
+        let level: String = sqlx::query_scalar("SHOW transaction_isolation")
+            .fetch_one(guarded.connection())
+            .await
+            .unwrap();
+        assert_eq!(level, name);
+    }
+}
+
+#[tokio::test]
 async fn a_snapshot_from_before_the_predecessors_commit_never_spends_twice() {
     for level in ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"] {
         for revision in [33, 34] {
