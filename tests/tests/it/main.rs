@@ -4,5 +4,6 @@
 
 mod architecture;
 mod prove;
+mod readme;
 mod source;
 mod tidy;
