@@ -6,7 +6,47 @@
 //! - [`path`], [`gates`]: where bytes and holders are kept
 //! - [`wire`], [`commit_order`]: what was said on the path, and what the database committed in which order
 //! - [`target`], [`scenario`], [`schedule`]: what is proven, how, and in which order
+//! - [`plan`], [`run`], [`store`]: a whole run, and what it asks of the lock store
 //! - [`history`], [`judge`], [`evidence`]: what happened, what it breaks, and what is handed to a stranger to judge again
+//!
+//! What a run recorded can be judged by anybody, again and again:
+//!
+//! ```
+//! use std::collections::BTreeMap;
+//! use pause_kit::history::{
+//!     At, Bounds, Clock, Event, Exercise, Final, GuardForm, Half, History, Outcome, Presented, Probe, ProbeKind, Reply, Run,
+//!     TokenNumber,
+//! };
+//! use pause_kit::judge::{Invariant, Verdict, judge};
+//!
+//! let history = |on_the_older: Reply| {
+//!     let run = Run {
+//!         schema: Run::SCHEMA, scenario: "S12".into(), class: "app.batch".into(), key: "batch-1".into(),
+//!         half: Half::Guarded, seed: "7".into(), clock: Clock::Monotonic, guard: GuardForm::Column,
+//!         exercise: Exercise::Control, bounds: Bounds { deadline_ns: 2_000_000_000, slack_ns: 500_000_000 },
+//!         stale_grant: None, stale_attempt: None, expected: Outcome::Legal, deed: "settled".into(),
+//!         opening: BTreeMap::new(),
+//!     };
+//!     let probe = |probe, key: &str, seen, reply| Event::Probe(Probe {
+//!         probe, class: "app.batch".into(), key: key.into(), seen, id: None, reply, sqlstate: None,
+//!         presented: Presented { token: Some("33".into()), grant: None },
+//!     });
+//!     let applied = Reply::Sql { sqlstate: None, detail: None, tag: Some("UPDATE 1".into()) };
+//!     let last = Final { ids: Vec::new(), balances: BTreeMap::new(), marks: Vec::new() };
+//!     History::new(run, vec![
+//!         // Token 33 on a row that nobody newer has written …
+//!         (At::from_nanos(1), probe(ProbeKind::Bystander, "batch-2", None, applied)),
+//!         // … and on one where 34 has been.
+//!         (At::from_nanos(2), probe(ProbeKind::Smaller, "batch-1", Some(TokenNumber::new(34)), on_the_older)),
+//!         (At::from_nanos(3), Event::Final(last)),
+//!     ])
+//! };
+//!
+//! let refused = Reply::Sql { sqlstate: Some("ZF001".into()), detail: Some("presented 33, seen 34".into()), tag: None };
+//! assert_eq!(judge(&history(refused)).verdict, Verdict::Held);
+//! let let_in = Reply::Sql { sqlstate: None, detail: None, tag: Some("UPDATE 1".into()) };
+//! assert!(judge(&history(let_in)).breaks(Invariant::Order));
+//! ```
 //!
 //! # What this crate does not do
 //!

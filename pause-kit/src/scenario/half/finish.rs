@@ -17,7 +17,8 @@ use crate::scenario::trouble::Trouble;
 use crate::services::Child;
 use crate::target::{Guard, RequestForm};
 
-use super::setup::{balances, filled};
+use super::setup::balances;
+use super::steps::filled;
 use super::{Half, SLACK};
 
 /// A half that is over.

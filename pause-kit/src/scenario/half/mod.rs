@@ -2,9 +2,11 @@
 
 mod finish;
 mod setup;
+mod steps;
 
 pub(crate) use finish::Finished;
-pub(crate) use setup::{connect, filled, said, spec};
+pub(crate) use setup::connect;
+pub(crate) use steps::{filled, said, spec};
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};

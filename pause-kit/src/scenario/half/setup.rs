@@ -6,18 +6,18 @@ use std::time::Duration;
 use fence_core::Key;
 use tokio_postgres::NoTls;
 
-use super::{Assignment, Ground, Half, Replica, SOON, ttl};
+use super::steps::{Steps, filled};
+use super::{Assignment, Ground, Half, ttl};
 use crate::commit_order::CommitOrder;
 use crate::history::{Half as HalfKind, Recorder};
 use crate::path::{Path, PathOptions};
 use crate::run::RunError;
 use crate::scenario::ScenarioId;
 use crate::scenario::clock::RunClock;
-use crate::scenario::front;
 use crate::scenario::grants::Grants;
-use crate::services::{DatabaseUrl, Postgres, ProcessSpec};
+use crate::services::{DatabaseUrl, Postgres};
 use crate::sql_files;
-use crate::target::{Step, Template, Values};
+use crate::target::Values;
 
 impl<'a> Half<'a> {
     /// Sets a half up: nothing of it is shared with another half but the servers.
@@ -68,13 +68,13 @@ impl<'a> Half<'a> {
         for file in sql_files::read(&target.guard_sql)? {
             file.apply(&sql).await?;
         }
-        let setup = Setup {
+        let setup = Steps {
             ground,
             values: &values,
             sql: &sql,
             who: &name,
         };
-        setup.steps(&target.setup, None).await?;
+        setup.take(&target.setup, None).await?;
         if task.kind == HalfKind::Defeated {
             sql_files::one(&target.defeat_sql)?.apply(&sql).await?;
         }
@@ -86,7 +86,7 @@ impl<'a> Half<'a> {
                     .await?,
             );
         }
-        setup.steps(&task.class.proof.prepare, Some(&replicas[0])).await?;
+        setup.take(&task.class.proof.prepare, Some(&replicas[0])).await?;
 
         let tier = &task.class.tier;
         let endpoint = services.etcd(tier.as_str()).map(|etcd| etcd.endpoint());
@@ -156,105 +156,6 @@ fn replicas_of(scenario: ScenarioId) -> usize {
     match scenario {
         ScenarioId::S05 => 2,
         _ => 1,
-    }
-}
-
-struct Setup<'a> {
-    ground: Ground<'a>,
-    values: &'a Values,
-    sql: &'a tokio_postgres::Client,
-    who: &'a str,
-}
-
-impl Setup<'_> {
-    async fn steps(&self, steps: &[Step], replica: Option<&Replica>) -> Result<(), RunError> {
-        let values = match replica {
-            Some(replica) => self.values.clone().with("resource", replica.address.to_string()),
-            None => self.values.clone(),
-        };
-        for step in steps {
-            if let Some(command) = &step.command {
-                self.command(command, &values).await?;
-            } else if let Some(sql) = &step.sql {
-                let text = filled(sql, &values)?;
-                self.sql
-                    .batch_execute(&text)
-                    .await
-                    .map_err(|source| RunError::Step {
-                        step: text,
-                        why: said(&source),
-                    })?;
-            } else if let (Some(request), Some(replica)) = (&step.request, replica) {
-                front::prepare(replica.address, request, &values).await?;
-            }
-        }
-        Ok(())
-    }
-
-    async fn command(&self, command: &[Template], values: &Values) -> Result<(), RunError> {
-        let spec = spec(&format!("{}-setup", self.who), command, values)?;
-        let step = std::iter::once(spec.program.display().to_string())
-            .chain(spec.args.iter().cloned())
-            .collect::<Vec<_>>()
-            .join(" ");
-        let child = self.ground.services.spawn(spec).await.map_err(RunError::Spawn)?;
-        let ended = tokio::time::timeout(SOON, child.exited()).await;
-        match ended {
-            Ok(Ok(ended)) if ended.success() => Ok(()),
-            Ok(Ok(ended)) => Err(RunError::Command {
-                step,
-                why: format!("ended with {ended}: {}", child.tail()),
-            }),
-            Ok(Err(error)) => Err(RunError::lost("the reaper is gone")(error)),
-            Err(_) => Err(RunError::Command {
-                step,
-                why: format!("did not end within {} s", SOON.as_secs()),
-            }),
-        }
-    }
-
-    async fn replica(&self, command: &[Template], ready: &str, number: usize) -> Result<Replica, RunError> {
-        let spec = spec(
-            &format!("{}-resource-{}", self.who, number + 1),
-            command,
-            self.values,
-        )?;
-        let child = self.ground.services.spawn(spec).await.map_err(RunError::Spawn)?;
-        let rest = child.wait_line(ready, SOON).await.map_err(RunError::NotReady)?;
-        let address = rest
-            .trim()
-            .trim_start_matches("http://")
-            .parse()
-            .map_err(|_| RunError::Step {
-                step: format!("ready = {ready:?}"),
-                why: format!("the line goes on with {rest:?}, not with an address such as 127.0.0.1:8080"),
-            })?;
-        Ok(Replica { child, address })
-    }
-}
-
-/// The process that a command describes.
-pub(crate) fn spec(name: &str, command: &[Template], values: &Values) -> Result<ProcessSpec, RunError> {
-    let words: Vec<String> = command
-        .iter()
-        .map(|word| filled(word, values))
-        .collect::<Result<_, _>>()?;
-    let (program, args) = words
-        .split_first()
-        .expect("a command that was checked has a program");
-    Ok(ProcessSpec::new(name, program).args(args))
-}
-
-/// A text with its placeholders filled in.
-pub(crate) fn filled(template: &Template, values: &Values) -> Result<String, RunError> {
-    template.fill(values).map_err(RunError::Value)
-}
-
-/// What the server said about an error, or the error itself where it said nothing.
-pub(crate) fn said(error: &tokio_postgres::Error) -> String {
-    match error.as_db_error() {
-        Some(error) => format!("{} {}", error.code().code(), error.message()),
-        None => error.to_string(),
     }
 }
 

@@ -1,0 +1,118 @@
+//! The target's own steps: commands, SQL, requests, and starting the resource.
+
+use tokio_postgres::Client;
+
+use super::{Ground, Replica, SOON};
+use crate::run::RunError;
+use crate::scenario::front;
+use crate::services::ProcessSpec;
+use crate::target::{Step, Template, Values};
+
+/// Takes the target's steps for one half.
+pub(super) struct Steps<'a> {
+    pub(super) ground: Ground<'a>,
+    pub(super) values: &'a Values,
+    /// The half's database, as its owner.
+    pub(super) sql: &'a Client,
+    /// The half's name.
+    pub(super) who: &'a str,
+}
+
+impl Steps<'_> {
+    /// Takes them in order. `replica` is the resource, where it has been started.
+    pub(super) async fn take(&self, steps: &[Step], replica: Option<&Replica>) -> Result<(), RunError> {
+        let values = match replica {
+            Some(replica) => self.values.clone().with("resource", replica.address.to_string()),
+            None => self.values.clone(),
+        };
+        for step in steps {
+            if let Some(command) = &step.command {
+                self.command(command, &values).await?;
+            } else if let Some(sql) = &step.sql {
+                let text = filled(sql, &values)?;
+                self.sql
+                    .batch_execute(&text)
+                    .await
+                    .map_err(|source| RunError::Step {
+                        step: text,
+                        why: said(&source),
+                    })?;
+            } else if let (Some(request), Some(replica)) = (&step.request, replica) {
+                front::prepare(replica.address, request, &values).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn command(&self, command: &[Template], values: &Values) -> Result<(), RunError> {
+        let spec = spec(&format!("{}-setup", self.who), command, values)?;
+        let step = std::iter::once(spec.program.display().to_string())
+            .chain(spec.args.iter().cloned())
+            .collect::<Vec<_>>()
+            .join(" ");
+        let child = self.ground.services.spawn(spec).await.map_err(RunError::Spawn)?;
+        let ended = tokio::time::timeout(SOON, child.exited()).await;
+        match ended {
+            Ok(Ok(ended)) if ended.success() => Ok(()),
+            Ok(Ok(ended)) => Err(RunError::Command {
+                step,
+                why: format!("ended with {ended}: {}", child.tail()),
+            }),
+            Ok(Err(error)) => Err(RunError::lost("the reaper is gone")(error)),
+            Err(_) => Err(RunError::Command {
+                step,
+                why: format!("did not end within {} s", SOON.as_secs()),
+            }),
+        }
+    }
+
+    /// Starts a process of the resource and waits until it tells its address.
+    pub(super) async fn replica(
+        &self,
+        command: &[Template],
+        ready: &str,
+        number: usize,
+    ) -> Result<Replica, RunError> {
+        let spec = spec(
+            &format!("{}-resource-{}", self.who, number + 1),
+            command,
+            self.values,
+        )?;
+        let child = self.ground.services.spawn(spec).await.map_err(RunError::Spawn)?;
+        let rest = child.wait_line(ready, SOON).await.map_err(RunError::NotReady)?;
+        let address = rest
+            .trim()
+            .trim_start_matches("http://")
+            .parse()
+            .map_err(|_| RunError::Step {
+                step: format!("ready = {ready:?}"),
+                why: format!("the line goes on with {rest:?}, not with an address such as 127.0.0.1:8080"),
+            })?;
+        Ok(Replica { child, address })
+    }
+}
+
+/// The process that a command describes.
+pub(crate) fn spec(name: &str, command: &[Template], values: &Values) -> Result<ProcessSpec, RunError> {
+    let words: Vec<String> = command
+        .iter()
+        .map(|word| filled(word, values))
+        .collect::<Result<_, _>>()?;
+    let (program, args) = words
+        .split_first()
+        .expect("a command that was checked has a program");
+    Ok(ProcessSpec::new(name, program).args(args))
+}
+
+/// A text with its placeholders filled in.
+pub(crate) fn filled(template: &Template, values: &Values) -> Result<String, RunError> {
+    template.fill(values).map_err(RunError::Value)
+}
+
+/// What the server said about an error, or the error itself where it said nothing.
+pub(crate) fn said(error: &tokio_postgres::Error) -> String {
+    match error.as_db_error() {
+        Some(error) => format!("{} {}", error.code().code(), error.message()),
+        None => error.to_string(),
+    }
+}
