@@ -154,6 +154,9 @@ pub enum PublishError {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use rustix::fs::{Mode, OFlags, open};
 
     use super::super::{GuardDigest, SCHEMA};
     use super::*;
@@ -215,25 +218,34 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let place = folder.path().join("evidence");
         publish(&place, 1);
-        let done = std::sync::atomic::AtomicBool::new(false);
+        let done = AtomicBool::new(false);
         std::thread::scope(|scope| {
             let reader = scope.spawn(|| {
                 let mut looks = 0_u32;
-                while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                while !done.load(Ordering::Relaxed) {
                     // One descriptor of the folder shows one version of it, whatever happens to its name.
-                    let seen =
-                        rustix::fs::open(&place, rustix::fs::OFlags::DIRECTORY, rustix::fs::Mode::empty());
+                    let seen = open(&place, OFlags::DIRECTORY, Mode::empty());
                     assert!(seen.is_ok(), "the folder was missing for a moment");
                     looks += 1;
                 }
                 looks
             });
+            // Set also when a publication fails, or the reader would look for ever.
+            let setter = SetOnDrop(&done);
             for seed in 2..60 {
                 publish(&place, seed);
             }
-            done.store(true, std::sync::atomic::Ordering::Relaxed);
+            drop(setter);
             assert!(reader.join().unwrap() > 0);
         });
+    }
+
+    struct SetOnDrop<'a>(&'a AtomicBool);
+
+    impl Drop for SetOnDrop<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
     }
 
     #[test]
