@@ -34,6 +34,7 @@ mod grant;
 mod key;
 mod name;
 mod receipt;
+mod register;
 mod text;
 mod token;
 
@@ -47,4 +48,8 @@ pub use grant::{Claim, Grant};
 pub use key::{Key, KeyError};
 pub use name::{ClassName, GrantId, NameError, TierName};
 pub use receipt::{Effect, Receipt};
+pub use register::{
+    Day, Days, Declared, Demand, Disorder, DuplicateRisk, Proof, ProofOutcome, Risk, RiskError, RiskField,
+    RiskParts, RiskRegister, disorders,
+};
 pub use token::{ParseTokenError, Token, TokenRangeError};

@@ -6,4 +6,5 @@ mod admission;
 mod deadline;
 mod key;
 mod name;
+mod register;
 mod token;
