@@ -8,6 +8,7 @@
 //! - [`target`], [`scenario`], [`schedule`]: what is proven, how, and in which order
 //! - [`plan`], [`run`], [`store`]: a whole run, and what it asks of the lock store
 //! - [`history`], [`judge`], [`evidence`]: what happened, what it breaks, and what is handed to a stranger to judge again
+//! - [`review`]: that stranger: judges a folder of evidence again and believes no word of it that its histories do not bear out
 //!
 //! What a run recorded can be judged by anybody, again and again:
 //!
@@ -68,6 +69,7 @@ pub mod plan;
 mod probes;
 mod process;
 pub mod reaper;
+pub mod review;
 pub mod run;
 pub mod scenario;
 pub mod schedule;

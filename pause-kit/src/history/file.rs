@@ -160,6 +160,22 @@ pub enum ReadError {
     },
 }
 
+impl ReadError {
+    /// The line at fault, from 1.
+    pub fn line(&self) -> usize {
+        match self {
+            ReadError::Io { line, .. }
+            | ReadError::Malformed { line, .. }
+            | ReadError::Schema { line, .. }
+            | ReadError::NoHeader { line }
+            | ReadError::SecondHeader { line }
+            | ReadError::Count { line, .. }
+            | ReadError::AfterTheEnd { line }
+            | ReadError::Cut { line } => *line,
+        }
+    }
+}
+
 #[derive(Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 enum Line<'a> {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::observed::Op;
+use crate::target::Guard;
 
 /// The first line: everything that is known about the run from outside.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,6 +74,15 @@ pub enum GuardForm {
     Mark,
     /// A token column on the guarded row; each write bears its token. Reads show the last writer's id only.
     Column,
+}
+
+impl From<Guard> for GuardForm {
+    fn from(guard: Guard) -> GuardForm {
+        match guard {
+            Guard::Mark => GuardForm::Mark,
+            Guard::Column => GuardForm::Column,
+        }
+    }
 }
 
 /// How a run shows that it went through what the scenario is about.

@@ -7,6 +7,9 @@ mod report;
 pub use error::RunError;
 pub use report::{HistoryText, Report};
 
+pub(crate) use pair::Judged;
+pub(crate) use report::assemble;
+
 use futures_util::future::try_join_all;
 
 use crate::history::Half as HalfKind;
@@ -15,7 +18,6 @@ use crate::scenario::{self, Assignment, Ground, ScenarioId};
 use crate::schedule::Slot;
 use crate::services::Services;
 use crate::store::Stores;
-use pair::Judged;
 
 /// Is told how a run goes on.
 pub trait Observer {

@@ -7,7 +7,7 @@ use crate::judge::{self, Invariant, Judgement};
 use crate::scenario::{Finished, ScenarioId};
 
 /// A half with the judge's word on it.
-pub(super) struct Judged {
+pub(crate) struct Judged {
     pub(super) half: HalfKind,
     pub(super) history: History,
     pub(super) judgement: Judgement,
@@ -25,6 +25,17 @@ impl Judged {
             history: finished.history,
             stops: finished.stops,
             trouble: finished.trouble.map(|trouble| crate::run::chain(&trouble)),
+        }
+    }
+
+    /// A history that was read again. What stopped the kit is not in it.
+    pub(crate) fn again(history: History) -> Judged {
+        Judged {
+            half: history.run().half,
+            judgement: judge::judge(&history),
+            history,
+            stops: Vec::new(),
+            trouble: None,
         }
     }
 
@@ -75,8 +86,12 @@ impl Judged {
 }
 
 /// The verdict over the halves of one scenario, and why, where it is not proven.
-pub(super) fn verdict(scenario: ScenarioId, halves: &[Judged]) -> (Verdict, Option<String>) {
-    if let [half] = halves {
+pub(super) fn verdict<'a>(
+    scenario: ScenarioId,
+    halves: impl IntoIterator<Item = &'a Judged>,
+) -> (Verdict, Option<String>) {
+    let halves: Vec<&Judged> = halves.into_iter().collect();
+    if let [half] = halves[..] {
         // The defeated half alone: it corrupts, or nothing was shown.
         return match half.flaw(scenario) {
             Some((verdict, why)) => (verdict, Some(why)),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fence_core::Token;
+use fence_core::{ClassName, Token};
 use sha2::{Digest, Sha256};
 
 use super::pair::{Judged, verdict};
@@ -12,6 +12,7 @@ use crate::evidence::{
 };
 use crate::history::{Half as HalfKind, TokenNumber};
 use crate::plan::Plan;
+use crate::scenario::ScenarioId;
 use crate::schedule::Slot;
 use crate::services::Services;
 
@@ -61,45 +62,14 @@ impl Report {
     }
 
     pub(super) fn add(&mut self, slot: &Slot, halves: Vec<Judged>) -> &ScenarioEvidence {
-        let (verdict, why) = verdict(slot.scenario, &halves);
-        let mut scenario = ScenarioEvidence {
-            id: slot.scenario,
-            class: slot.class.clone(),
-            verdict,
-            why,
-            on: None,
-            defeated: None,
-            stops: Vec::new(),
-        };
-        for half in halves {
-            let history = self.keep(slot, &half);
-            let broken = half.broken();
-            let violated = (!broken.is_empty()).then_some(broken);
-            match half.half {
-                HalfKind::Guarded => {
-                    let refusal = half.judgement.refusal.as_ref();
-                    scenario.on = Some(GuardedHalf {
-                        outcome: half.judgement.outcome.map(|outcome| outcome.to_string()),
-                        violated,
-                        history,
-                        refusal: refusal.map(|refusal| RefusalSeen {
-                            presented: refusal.presented.and_then(token),
-                            seen: refusal.seen.and_then(token),
-                            sqlstate: refusal.sqlstate.clone(),
-                            status: refusal.status,
-                        }),
-                    });
-                }
-                HalfKind::Defeated => {
-                    scenario.defeated = Some(DefeatedHalf {
-                        violated,
-                        corruption: half.judgement.corruption.clone(),
-                        history,
-                    });
-                }
-            }
-            scenario.stops.extend(half.stops);
-        }
+        let kept = halves
+            .into_iter()
+            .map(|half| {
+                let history = self.keep(slot, &half);
+                (half, history)
+            })
+            .collect();
+        let scenario = assemble(slot.scenario, &slot.class, kept);
         self.evidence.scenarios.push(scenario);
         self.evidence.scenarios.last().expect("just pushed")
     }
@@ -142,6 +112,53 @@ impl Report {
             sha256,
         }
     }
+}
+
+/// What the halves of one scenario show together, each with the file that its history stands in.
+pub(crate) fn assemble(
+    id: ScenarioId,
+    class: &ClassName,
+    halves: Vec<(Judged, HistoryFile)>,
+) -> ScenarioEvidence {
+    let (verdict, why) = verdict(id, halves.iter().map(|(half, _)| half));
+    let mut scenario = ScenarioEvidence {
+        id,
+        class: class.clone(),
+        verdict,
+        why,
+        on: None,
+        defeated: None,
+        stops: Vec::new(),
+    };
+    for (half, history) in halves {
+        let broken = half.broken();
+        let violated = (!broken.is_empty()).then_some(broken);
+        match half.half {
+            HalfKind::Guarded => {
+                let refusal = half.judgement.refusal.as_ref();
+                scenario.on = Some(GuardedHalf {
+                    outcome: half.judgement.outcome.map(|outcome| outcome.to_string()),
+                    violated,
+                    history,
+                    refusal: refusal.map(|refusal| RefusalSeen {
+                        presented: refusal.presented.and_then(token),
+                        seen: refusal.seen.and_then(token),
+                        sqlstate: refusal.sqlstate.clone(),
+                        status: refusal.status,
+                    }),
+                });
+            }
+            HalfKind::Defeated => {
+                scenario.defeated = Some(DefeatedHalf {
+                    violated,
+                    corruption: half.judgement.corruption.clone(),
+                    history,
+                });
+            }
+        }
+        scenario.stops.extend(half.stops);
+    }
+    scenario
 }
 
 fn token(number: TokenNumber) -> Option<Token> {

@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use crate::commit_order::{Change as Row, Operation};
 use crate::evidence::StopEvidence;
 use crate::history::{
-    Bounds, Change, Clock, Commit, Exercise, Final, GuardForm, History, Mark, Move, Op, Outcome, Run,
-    TokenNumber,
+    Bounds, Change, Clock, Commit, Exercise, Final, History, Mark, Move, Op, Outcome, Run, TokenNumber,
 };
 use crate::run::RunError;
 use crate::scenario::ScenarioId;
@@ -220,10 +219,7 @@ impl Half<'_> {
             half: self.task.kind,
             seed: self.task.seed.to_string(),
             clock: Clock::Monotonic,
-            guard: match class.guard {
-                Guard::Mark => GuardForm::Mark,
-                Guard::Column => GuardForm::Column,
-            },
+            guard: class.guard.into(),
             exercise,
             bounds: Bounds {
                 deadline_ns: class.proof.deadline_ms * 1_000_000,
