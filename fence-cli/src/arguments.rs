@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::{epoch, exit, prove, token};
+use crate::{epoch, exit, prove, register, token};
 
 /// Proves that lock classes are fenced: pauses real holders past their lease, and watches the resource refuse their late
 /// writes.
@@ -21,6 +21,9 @@ enum Command {
     Prove(prove::ProveArguments),
     /// Explain a fencing token
     Token(token::TokenArguments),
+    /// Check the registers of fenced and of accepted classes, and list what is due for review
+    #[command(subcommand)]
+    Register(register::RegisterCommand),
     /// Look after the epochs of a lock store
     #[command(subcommand)]
     Epoch(epoch::EpochCommand),
@@ -38,6 +41,7 @@ impl Arguments {
         match self.command {
             Command::Prove(arguments) => exit::report(prove::run(&arguments)),
             Command::Token(arguments) => exit::report(token::run(&arguments)),
+            Command::Register(command) => exit::report(register::run(&command)),
             Command::Epoch(command) => exit::report(epoch::run(&command)),
             Command::Reaper => pause_kit::reaper::main(),
         }

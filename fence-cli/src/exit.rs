@@ -7,7 +7,7 @@ use std::process::ExitCode;
 pub(crate) const HELP: &str = "\
 Exit codes:
   0      proven; or the command did what it was asked
-  1      violated: a stale write was let in; with --danger-unfenced: every twin corrupts
+  1      violated: a stale write was let in; with --danger-unfenced: every twin corrupts; or a register is not in order
   2      wrong arguments or a wrong file; nothing was shown
   3      inconclusive: void, blind or unknown; nothing was shown either way
   4      a service could not be found, reached or started
@@ -20,6 +20,8 @@ pub(crate) enum Ending {
     Done,
     /// 1: an invariant was broken.
     Violated,
+    /// 1: a register is not in order.
+    OutOfOrder,
     /// 3: nothing was shown either way.
     Inconclusive,
     /// 128 + n: a signal ended it.
@@ -30,7 +32,7 @@ impl Ending {
     fn code(self) -> u8 {
         match self {
             Ending::Done => 0,
-            Ending::Violated => 1,
+            Ending::Violated | Ending::OutOfOrder => 1,
             Ending::Inconclusive => 3,
             Ending::Signal(number) => 128 + number,
         }
@@ -78,7 +80,7 @@ pub(crate) fn report(result: Result<Ending, Failure>) -> ExitCode {
 }
 
 /// An error and its sources in one line, outermost first.
-fn chain(error: &dyn Error) -> String {
+pub(crate) fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
     while let Some(source) = next {
@@ -97,6 +99,7 @@ mod tests {
     fn the_codes_are_those_that_the_help_lists() {
         assert_eq!(Ending::Done.code(), 0);
         assert_eq!(Ending::Violated.code(), 1);
+        assert_eq!(Ending::OutOfOrder.code(), 1);
         assert_eq!(Failure::usage("x").code(), 2);
         assert_eq!(Ending::Inconclusive.code(), 3);
         assert_eq!(Failure::service("x").code(), 4);

@@ -4,7 +4,9 @@ mod arguments;
 mod config;
 mod epoch;
 mod exit;
+mod guard;
 mod prove;
+mod register;
 mod token;
 
 use std::process::ExitCode;

@@ -17,7 +17,7 @@ pub(super) struct Fault {
 
 /// One step on the way to a value.
 #[derive(Clone, Debug)]
-pub(super) enum Step {
+pub(crate) enum Step {
     /// Into a table.
     Key(String),
     /// Into an array.
@@ -130,10 +130,24 @@ impl Check<'_> {
                 class.tier
             ));
         }
+        match (class.enforcement, class.proof_max_age_days) {
+            (Enforcement::Advisory, Some(_)) => {
+                return at.key("proof_max_age_days").fault(
+                    "an advisory class has no proof that could grow old; leave it out, or make the class fenced",
+                );
+            }
+            (_, Some(days)) if !(1..=365).contains(&days) => {
+                return at
+                    .key("proof_max_age_days")
+                    .fault(format!("proof_max_age_days is 1 to 365, got {days}"));
+            }
+            _ => {}
+        }
         match (class.enforcement, class.guard, &class.proof) {
-            (Enforcement::Fenced, None, _) => at
+            // A fenced class without a guard or a proof is what `fence register check` is there to find.
+            (Enforcement::Fenced, None, Some(_)) => at
                 .clone()
-                .fault("a fenced class names its guard: guard = \"mark\" or \"column\""),
+                .fault("a class that is proven names its guard: guard = \"mark\" or \"column\""),
             (Enforcement::Advisory, Some(_), _) => at
                 .key("guard")
                 .fault("an advisory class has no guard; leave it out, or make the class fenced"),

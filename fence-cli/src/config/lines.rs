@@ -1,4 +1,4 @@
-//! Faults in `fence.toml`, with the line on which each stands.
+//! Faults in a file of TOML, with the line on which each stands.
 
 use std::io;
 use std::ops::Range;
@@ -8,7 +8,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::check::{Fault, Step};
 
-/// Nothing can be run from this `fence.toml`. Correct the line, or name another file with `--config`.
+/// Nothing can be done from this file. Correct the line, or name another `fence.toml` with `--config`.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfigError {
     /// There is none.
@@ -41,18 +41,18 @@ pub(crate) enum ConfigError {
 }
 
 /// A file's text, to find lines in.
-pub(super) struct Lines<'a> {
+pub(crate) struct Lines<'a> {
     file: &'a Path,
     text: &'a str,
 }
 
 impl<'a> Lines<'a> {
-    pub(super) fn new(file: &'a Path, text: &'a str) -> Lines<'a> {
+    pub(crate) fn new(file: &'a Path, text: &'a str) -> Lines<'a> {
         Lines { file, text }
     }
 
     /// A fault that the parser found.
-    pub(super) fn parse_error(&self, error: &toml::de::Error) -> ConfigError {
+    pub(crate) fn parse_error(&self, error: &toml::de::Error) -> ConfigError {
         self.at(error.span().unwrap_or(0..0), error.message().replace('\n', " "))
     }
 
@@ -61,12 +61,23 @@ impl<'a> Lines<'a> {
         self.at(self.span(&fault.at), fault.message)
     }
 
-    fn at(&self, span: Range<usize>, message: String) -> ConfigError {
+    /// The line on which the value stands, or the nearest thing around it that was written down.
+    pub(super) fn line_of(&self, path: &[Step]) -> usize {
+        self.line(&self.span(path))
+    }
+
+    /// A fault in the bytes of this span.
+    pub(crate) fn at(&self, span: Range<usize>, message: String) -> ConfigError {
         ConfigError::Line {
             file: self.file.to_owned(),
-            line: self.text[..span.start.min(self.text.len())].matches('\n').count() + 1,
+            line: self.line(&span),
             message,
         }
+    }
+
+    /// The line on which a span begins, from 1.
+    pub(crate) fn line(&self, span: &Range<usize>) -> usize {
+        self.text[..span.start.min(self.text.len())].matches('\n').count() + 1
     }
 
     /// Where the value stands, or the nearest thing around it that was written down.

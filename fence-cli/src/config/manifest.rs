@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use fence_core::{ClassName, Enforcement, Purpose, TierName, Ttl};
+use fence_core::{ClassName, Days, Enforcement, Purpose, TierName, Ttl};
 use pause_kit::target::{ClassProof, Guard, Target};
 use serde::Deserialize;
 
-use super::check;
+use super::check::{self, Step};
 use super::lines::{ConfigError, Lines};
 
 /// The file's name.
@@ -20,6 +20,9 @@ pub(crate) struct Manifest {
     /// The folder of the file, filled in after parsing.
     #[serde(skip)]
     pub(crate) folder: PathBuf,
+    /// The file and its text, to find lines in; filled in after parsing.
+    #[serde(skip)]
+    source: (PathBuf, String),
     /// The tiers.
     pub(crate) tiers: BTreeMap<TierName, Tier>,
     /// The classes.
@@ -43,8 +46,7 @@ pub(crate) struct Tier {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Class {
     /// What a double holder does.
-    #[serde(rename = "purpose")]
-    _purpose: Purpose,
+    pub(crate) purpose: Purpose,
     /// What refuses a stale holder.
     pub(crate) enforcement: Enforcement,
     /// The tier that grants it.
@@ -54,8 +56,17 @@ pub(crate) struct Class {
     pub(crate) ttl: Ttl,
     /// The guard's form; a fenced class has one.
     pub(crate) guard: Option<Guard>,
+    /// How old the proof of a fenced class may be, in days from 1 to 365; 30 where nothing is said.
+    pub(crate) proof_max_age_days: Option<u32>,
     /// How it is proven.
     pub(crate) proof: Option<ClassProof>,
+}
+
+impl Class {
+    /// How old the class's proof may be.
+    pub(crate) fn proof_max_age(&self) -> Days {
+        Days::new(self.proof_max_age_days.unwrap_or(30))
+    }
 }
 
 impl Manifest {
@@ -78,7 +89,14 @@ impl Manifest {
         manifest.folder = folder.parent().expect("a file stands in a folder").to_owned();
         manifest.anchor();
         check::all(&manifest).map_err(|fault| lines.fault(fault))?;
+        manifest.source = (file.clone(), text.clone());
         Ok(manifest)
+    }
+
+    /// The file itself, and the line on which the value at the end of this way stands, or the nearest thing around it.
+    pub(crate) fn place(&self, way: &[Step]) -> (&Path, usize) {
+        let (file, text) = &self.source;
+        (file, Lines::new(file, text).line_of(way))
     }
 
     fn anchor(&mut self) {

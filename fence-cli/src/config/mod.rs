@@ -4,4 +4,6 @@ mod check;
 mod lines;
 mod manifest;
 
-pub(crate) use manifest::Manifest;
+pub(crate) use check::Step;
+pub(crate) use lines::{ConfigError, Lines};
+pub(crate) use manifest::{Class, Manifest};

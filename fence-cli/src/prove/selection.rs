@@ -2,17 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::path::Path;
 use std::sync::Arc;
 
 use fence_core::ClassName;
-use fence_pg::GuardSha256;
 use pause_kit::plan::{ClassPlan, Halves, Plan};
 use pause_kit::scenario::ScenarioId;
 use pause_kit::schedule::Schedule;
 
 use super::ProveArguments;
 use crate::config::Manifest;
+use crate::guard::{self, GuardError};
 
 /// The arguments ask for something that `fence.toml` does not declare. Ask for one of those listed.
 #[derive(Debug, thiserror::Error)]
@@ -25,8 +24,8 @@ pub(super) enum SelectionError {
         "no class in fence.toml has a proof; a class that is fenced is proven by its [classes.NAME.proof]"
     )]
     Nothing,
-    #[error("cannot read {path}")]
-    Guard { path: String, source: std::io::Error },
+    #[error(transparent)]
+    Guard(GuardError),
     #[error("the running executable is not known")]
     Executable(#[source] std::io::Error),
 }
@@ -39,7 +38,8 @@ pub(super) fn plan(arguments: &ProveArguments, manifest: &Manifest) -> Result<Pl
     Ok(Plan {
         fence: std::env::current_exe().map_err(SelectionError::Executable)?,
         started: jiff::Timestamp::now().to_string(),
-        guard_sha256: guard_sha256(&classes)?,
+        guard_sha256: guard::sha256(classes.iter().map(|class| class.target.guard_sql.as_path()))
+            .map_err(SelectionError::Guard)?,
         versions: BTreeMap::from([("fence".to_owned(), env!("CARGO_PKG_VERSION").to_owned())]),
         schedule: Schedule::draw(seed, &scenarios),
         halves: match arguments.danger_unfenced {
@@ -125,35 +125,6 @@ fn scenarios(
         })
         .filter(|(_, scenario)| asked(scenario))
         .collect())
-}
-
-/// Over the SQL of every target in the run, as it stands on disk now.
-fn guard_sha256(classes: &[ClassPlan]) -> Result<String, SelectionError> {
-    let mut folders: Vec<&Path> = classes
-        .iter()
-        .map(|class| class.target.guard_sql.as_path())
-        .collect();
-    folders.sort();
-    folders.dedup();
-    let mut files = Vec::new();
-    for folder in folders {
-        let failed = |source| SelectionError::Guard {
-            path: folder.display().to_string(),
-            source,
-        };
-        for entry in std::fs::read_dir(folder).map_err(failed)? {
-            let path = entry.map_err(failed)?.path();
-            if path.extension().is_some_and(|extension| extension == "sql") {
-                let name = path
-                    .file_name()
-                    .unwrap_or_default()
-                    .to_string_lossy()
-                    .into_owned();
-                files.push((name, std::fs::read(&path).map_err(failed)?));
-            }
-        }
-    }
-    Ok(GuardSha256::of(files).to_string())
 }
 
 /// Small enough to be typed again, and to pass through any JSON reader unrounded.

@@ -3,5 +3,6 @@
 
 mod command;
 mod faults;
+mod risks;
 mod selection;
 mod token;
