@@ -1,3 +1,5 @@
-//! The long checks behind `./dev measure NAME`. End to end tests and the repository's rules live in `tests/it`.
+//! The long checks behind `./dev measure NAME`, and what they share with the tests. End to end tests and the repository's rules
+//! live in `tests/it`.
 
 pub mod measure;
+pub mod registers;

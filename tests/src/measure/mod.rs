@@ -5,6 +5,7 @@ mod interrupt;
 mod load;
 mod mutants;
 mod prove;
+mod register;
 mod run;
 mod seeds;
 
@@ -23,7 +24,7 @@ pub(crate) struct Figure {
 
 type Check = fn() -> Result<Figure, Failure>;
 
-const CHECKS: [(&str, &str, Check); 6] = [
+const CHECKS: [(&str, &str, Check); 7] = [
     (
         "prove",
         "fence prove: five scenarios proven within 60 s, each twin corrupting, nothing left behind",
@@ -48,6 +49,11 @@ const CHECKS: [(&str, &str, Check); 6] = [
         "seeds",
         "twenty seeds: twenty schedules, all proven; one seed twice: one schedule",
         seeds::seeds,
+    ),
+    (
+        "register",
+        "the registers are in order after a proof, and each fault made in them is named by its class",
+        register::register,
     ),
     (
         "load",

@@ -5,5 +5,6 @@
 mod architecture;
 mod prove;
 mod readme;
+mod register;
 mod source;
 mod tidy;

@@ -10,7 +10,7 @@ use pause_kit::judge::{Verdict, judge};
 use serde_json::Value;
 
 /// An executable of the workspace, which stands beside this test's own folder.
-fn binary(name: &str) -> PathBuf {
+pub(crate) fn binary(name: &str) -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let found = test
         .ancestors()
