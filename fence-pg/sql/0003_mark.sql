@@ -26,7 +26,8 @@ BEGIN
     IF TG_OP = 'UPDATE' THEN
         IF NEW.class IS DISTINCT FROM OLD.class OR NEW.key IS DISTINCT FROM OLD.key THEN
             RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-                MESSAGE = format('the mark of class %s, key %L, cannot become another key''s', OLD.class, OLD.key);
+                MESSAGE = format('the mark of class %s, key %L, cannot become another key''s', OLD.class, OLD.key),
+                HINT = 'Admit the other key: it gets a mark of its own.';
         END IF;
         IF NEW.token < OLD.token THEN
             RAISE WARNING USING
@@ -37,9 +38,11 @@ BEGIN
     END IF;
     NEW.admitted_xid := pg_current_xact_id();
     NEW.admitted_at := transaction_timestamp();
-    -- Only chooses the words of a refusal; it is no evidence.
+    -- Only chooses the words of a refusal; it is no evidence. Of each class the first key is kept.
     IF NOT NEW.class = ANY (string_to_array(admitted, ' ')) THEN
-        PERFORM set_config('fence.admitted_classes', ltrim(admitted || ' ' || NEW.class), true);
+        PERFORM set_config('fence.admitted_classes', ltrim(admitted || ' ' || NEW.class), true),
+            set_config('fence.admitted_keys', concat_ws(' ', nullif(current_setting('fence.admitted_keys', true), ''),
+                       NEW.class || ':' || encode(convert_to(NEW.key, 'UTF8'), 'hex')), true);
     END IF;
     RETURN NEW;
 END

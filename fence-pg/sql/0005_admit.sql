@@ -40,7 +40,8 @@ BEGIN
     SELECT c.tier INTO declared FROM fence.class c WHERE c.name = admit.class;
     IF NOT FOUND THEN
         RAISE EXCEPTION USING ERRCODE = 'ZF007', MESSAGE = format('class %L is not declared', admit.class),
-            HINT = 'Declare it once: SELECT fence.declare(class, tier).';
+            HINT = format('A typing error? SELECT name, tier FROM fence.class lists the classes. '
+                          'A new one is declared once: SELECT fence.declare(%L, ''TIER'').', admit.class);
     END IF;
     IF admit.key IS NULL OR octet_length(admit.key) NOT BETWEEN 1 AND 512 THEN
         RAISE EXCEPTION USING ERRCODE = 'ZF006', MESSAGE = 'a key is 1 to 512 bytes of text',
@@ -55,7 +56,8 @@ BEGIN
         END IF;
         IF holder COLLATE "C" !~ '^[A-Za-z0-9._:-]{1,64}$' THEN
             RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-                MESSAGE = 'a grant id is 1 to 64 of [A-Za-z0-9._:-]';
+                MESSAGE = 'a grant id is 1 to 64 of [A-Za-z0-9._:-]', DETAIL = format('got %L', left(holder, 80)),
+                HINT = 'Present the grant id as the lock store gave it with the token.';
         END IF;
     END IF;
 
@@ -85,13 +87,21 @@ BEGIN
             RAISE EXCEPTION USING ERRCODE = 'ZF005',
                 MESSAGE = format('token %s lies outside every range registered for tier %s', admit.token, declared.tier),
                 DETAIL = format('presented %s', admit.token),
-                HINT = 'If its epoch is right, an operator registers it: SELECT fence.register_epoch(tier, epoch).';
+                HINT = fence.explain_range(declared.tier, admit.token);
         END IF;
         -- Written also when the token stays: a row that was only locked lets a later snapshot miss this admission.
         IF mark_token IS NOT NULL THEN
             UPDATE fence.high_water h SET token = admit.token, grant_id = holder
             WHERE h.class = admit.class AND h.key = admit.key;
             RETURN;
+        END IF;
+        IF declared.tier IS NULL THEN
+            -- The class may be given a tier until its first mark is committed, but not beneath one.
+            PERFORM FROM fence.class c WHERE c.name = admit.class AND c.tier IS NULL FOR KEY SHARE NOWAIT;
+            IF NOT FOUND THEN
+                PERFORM fence.admit(admit.class, admit.key, admit.token, admit.grant_id);
+                RETURN;
+            END IF;
         END IF;
         INSERT INTO fence.high_water (class, key, token, grant_id)
         VALUES (admit.class, admit.key, admit.token, holder)
@@ -101,6 +111,30 @@ BEGIN
         END IF;
         -- Somebody wrote the first mark past the queue: decide again, by what is there now.
     END LOOP;
+END
+$$;
+
+-- What an operator would do about a token outside every range of a tier, if the token is right.
+CREATE OR REPLACE FUNCTION fence.explain_range(tier text, token bigint) RETURNS text
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+    token_epoch bigint := explain_range.token >> 48;
+    known bigint;
+BEGIN
+    IF token_epoch = 0 OR explain_range.token & 281474976710655 = 0 THEN
+        RETURN format('A token of tier %s is an epoch of at least 1 times 2^48, plus a revision; this number is another '
+                      'issuer''s. A class for such tokens is declared without a tier.', explain_range.tier);
+    END IF;
+    SELECT r.ceiling INTO known FROM fence.epoch_range r WHERE r.tier = explain_range.tier AND r.epoch = token_epoch;
+    IF FOUND THEN
+        RETURN format('Epoch %s is registered up to %s. If the token is right, an operator moves that up: '
+                      'SELECT fence.register_epoch(%L, %s, %s).', token_epoch, known, explain_range.tier,
+                      token_epoch, explain_range.token);
+    END IF;
+    RETURN format('If epoch %s is right, an operator registers it: SELECT fence.register_epoch(%L, %s).',
+                  token_epoch, explain_range.tier, token_epoch);
 END
 $$;
 
@@ -114,7 +148,7 @@ BEGIN
 END
 $$;
 
-REVOKE ALL ON FUNCTION fence.admit, fence.raise_mark FROM PUBLIC;
+REVOKE ALL ON FUNCTION fence.admit, fence.explain_range, fence.raise_mark FROM PUBLIC;
 
 INSERT INTO fence.migration (name) VALUES ('0005_admit.sql') ON CONFLICT DO NOTHING;
 COMMIT;

@@ -21,7 +21,8 @@ BEGIN
     FROM unnest(parts) WITH ORDINALITY AS p (part, n);
     IF octet_length(joined) > 512 THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-            MESSAGE = format('a key is at most 512 bytes, got %s', octet_length(joined));
+            MESSAGE = format('a key is at most 512 bytes, got %s', octet_length(joined)),
+            HINT = 'Use a digest of the longest part as the key, in the guarded table too.';
     END IF;
     RETURN joined;
 END

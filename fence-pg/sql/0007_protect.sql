@@ -56,8 +56,9 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'ZF006',
             MESSAGE = format('wrong key: %s of class %s, key %L, was written, and another key was admitted',
                              relation, require_admitted.class, require_admitted.key),
-            DETAIL = format('class %s, key %L', require_admitted.class, require_admitted.key),
-            HINT = 'Admit the key of every row that is written.';
+            DETAIL = format('class %s, key %L', require_admitted.class, require_admitted.key)
+                || coalesce(format('; first admitted was key %L', fence.first_admitted(require_admitted.class)), ''),
+            HINT = 'Admit the key of every row that is written, in its canonical text: an integer as 42, never as 042.';
     END IF;
     RAISE EXCEPTION USING ERRCODE = 'ZF002',
         MESSAGE = format('missing admission: %s of class %s, key %L, was written without one',
@@ -65,6 +66,15 @@ BEGIN
         DETAIL = 'missing fencing token',
         HINT = 'Call fence.admit(class, key, token, grant_id) first, in the same transaction.';
 END
+$$;
+
+-- The first key of a class that this transaction admitted, for the words of a refusal.
+CREATE OR REPLACE FUNCTION fence.first_admitted(class text) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT convert_from(decode(split_part(e.entry, ':', 2), 'hex'), 'UTF8')
+    FROM unnest(string_to_array(current_setting('fence.admitted_keys', true), ' ')) WITH ORDINALITY AS e (entry, n)
+    WHERE split_part(e.entry, ':', 1) = $1 ORDER BY e.n LIMIT 1
 $$;
 
 CREATE OR REPLACE FUNCTION fence.refuse_truncate() RETURNS trigger
@@ -78,7 +88,8 @@ BEGIN
 END
 $$;
 
--- Guards a table, its partitions and their later ones for a class. The class is declared, without a tier, unless it was.
+-- Guards a table, its partitions and their later ones for a class. Unless the class is declared it is now, without a tier,
+-- and a NOTICE says so.
 CREATE OR REPLACE FUNCTION fence.protect(class text, relation regclass, VARIADIC key_columns text[]) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
@@ -95,9 +106,7 @@ BEGIN
         arguments := arguments || format(', %L', key_column);
         wanted := wanted || convert_to(key_column, 'UTF8') || '\x00';
     END LOOP;
-    IF NOT EXISTS (SELECT FROM fence.class c WHERE c.name = protect.class) THEN
-        PERFORM fence.declare(class);
-    END IF;
+    PERFORM fence.declare_guarded(class);
 
     SELECT t.tgargs INTO present FROM pg_trigger t
     WHERE t.tgrelid = relation AND t.tgname = 'fence_enforce' AND t.tgfoid = 'fence.enforce'::regproc;
@@ -169,7 +178,9 @@ BEGIN
     WHERE a.attrelid = relation AND a.attname = key_column AND a.attnum > 0 AND NOT a.attisdropped;
     IF NOT FOUND THEN
         RAISE EXCEPTION USING ERRCODE = 'undefined_column',
-            MESSAGE = format('%s has no column %I', relation, key_column);
+            MESSAGE = format('%s has no column %I', relation, key_column),
+            HINT = (SELECT 'Its columns: ' || string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum)
+                    FROM pg_attribute a WHERE a.attrelid = relation AND a.attnum > 0 AND NOT a.attisdropped);
     END IF;
     IF key_type.atttypid NOT IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype, 'uuid'::regtype, 'text'::regtype,
                               'varchar'::regtype) OR NOT key_type.deterministic THEN
@@ -181,8 +192,8 @@ BEGIN
 END
 $$;
 
-REVOKE ALL ON FUNCTION fence.enforce, fence.require_admitted, fence.refuse_truncate, fence.protect, fence.tree_of,
-    fence.fire_always, fence.require_table, fence.require_key_column FROM PUBLIC;
+REVOKE ALL ON FUNCTION fence.enforce, fence.require_admitted, fence.first_admitted, fence.refuse_truncate, fence.protect,
+    fence.tree_of, fence.fire_always, fence.require_table, fence.require_key_column FROM PUBLIC;
 
 INSERT INTO fence.migration (name) VALUES ('0007_protect.sql') ON CONFLICT DO NOTHING;
 COMMIT;

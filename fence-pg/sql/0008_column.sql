@@ -29,7 +29,8 @@ BEGIN
 END
 $$;
 
--- Keeps the token column of a table and its partitions from falling. The class is declared, without a tier, unless it was.
+-- Keeps the token column of a table and its partitions from falling. Unless the class is declared it is now, without a tier,
+-- and a NOTICE says so.
 CREATE OR REPLACE FUNCTION fence.protect_column(class text, relation regclass, key_column text, token_column text)
 RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
@@ -45,9 +46,7 @@ BEGIN
     PERFORM fence.require_table(relation);
     PERFORM fence.require_key_column(relation, key_column);
     PERFORM fence.require_token_column(relation, token_column);
-    IF NOT EXISTS (SELECT FROM fence.class c WHERE c.name = protect_column.class) THEN
-        PERFORM fence.declare(class);
-    END IF;
+    PERFORM fence.declare_guarded(class);
 
     SELECT t.tgargs INTO present FROM pg_trigger t
     WHERE t.tgrelid = relation AND t.tgname = 'fence_column' AND t.tgfoid = 'fence.refuse_fall'::regproc;

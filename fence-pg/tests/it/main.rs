@@ -16,3 +16,4 @@ mod race;
 mod register;
 mod support;
 mod waiting;
+mod words;

@@ -1,6 +1,6 @@
 //! Classes, tiers and ranges.
 
-use crate::support::{Database, OPEN, code, failure};
+use crate::support::{CLASS, Database, OPEN, code, failure, token, wait_for_lock_waiters};
 
 #[tokio::test]
 async fn a_class_is_declared_once_and_stays_in_its_tier() {
@@ -17,7 +17,6 @@ async fn a_class_is_declared_once_and_stays_in_its_tier() {
     for sql in [
         "SELECT fence.declare('paydb.account', 'coord')",
         "SELECT fence.declare('paydb.account')",
-        "SELECT fence.declare('paydb.open', 'entity')",
         "SELECT fence.declare(NULL)",
         "SELECT fence.declare('')",
         "SELECT fence.declare('Paydb')",
@@ -113,6 +112,73 @@ async fn an_epoch_outside_its_numbers_or_a_ceiling_outside_its_epoch_is_refused(
         .number("SELECT max(ceiling) FROM fence.epoch_range")
         .await;
     assert_eq!(last, i64::MAX);
-    let hint = failure(&client, "SELECT fence.admit('paydb.account', 'a', 5, 'g')").await;
-    assert!(hint.hint().unwrap().contains("fence.register_epoch"));
+}
+
+#[tokio::test]
+async fn a_class_without_a_tier_or_a_mark_may_still_be_given_a_tier() {
+    let database = Database::guarded().await;
+    let client = database.client().await;
+    let give = format!("SELECT fence.declare('{OPEN}', 'entity')");
+    client.batch_execute(&give).await.unwrap();
+    client.batch_execute(&give).await.unwrap();
+    let tier = format!("SELECT tier FROM fence.class WHERE name = '{OPEN}'");
+    assert_eq!(database.text(&tier).await, "entity");
+    for (tier, way_out) in [("'coord'", "'entity'"), ("NULL", "'entity'")] {
+        let again = failure(&client, &format!("SELECT fence.declare('{OPEN}', {tier})")).await;
+        assert_eq!(again.code().code(), "22023");
+        assert!(again.hint().unwrap().contains(way_out), "{again:?}");
+    }
+    // From now on it takes a tier's tokens, with their grant ids.
+    let bare = format!("SELECT fence.admit('{OPEN}', 'a', {})", token(1));
+    assert_eq!(code(&client, &bare).await, "ZF002");
+}
+
+#[tokio::test]
+async fn a_class_with_a_mark_gets_no_tier_and_is_told_the_way_out() {
+    let database = Database::guarded().await;
+    let client = database.client().await;
+    let give = format!("SELECT fence.declare('{OPEN}', 'entity')");
+    client
+        .batch_execute(&format!("SELECT fence.admit('{OPEN}', 'a', 5)"))
+        .await
+        .unwrap();
+    let refused = failure(&client, &give).await;
+    assert_eq!(refused.code().code(), "22023");
+    assert!(refused.message().contains("has marks"), "{refused:?}");
+    assert!(refused.hint().unwrap().contains("new class"), "{refused:?}");
+    client
+        .batch_execute(&format!("SELECT fence.declare('{OPEN}')"))
+        .await
+        .unwrap();
+    let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT fence.declare('paydb.new');";
+    let above = failure(
+        &client,
+        &format!("{begin} SELECT fence.declare('paydb.new', 'entity')"),
+    )
+    .await;
+    assert_eq!(above.code().code(), "55000");
+}
+
+#[tokio::test]
+async fn a_first_mark_and_a_tier_never_pass_each_other() {
+    let database = Database::guarded().await;
+    let client = database.client().await;
+    let give = format!("SELECT fence.declare('{OPEN}', 'entity')");
+    let admit = format!("SELECT fence.admit('{OPEN}', 'a', 5)");
+    // A tier that is being given: the first mark does not come beneath it.
+    client.batch_execute("BEGIN").await.unwrap();
+    client.batch_execute(&give).await.unwrap();
+    let other = database.client().await;
+    assert_eq!(code(&other, &admit).await, "55P03");
+    client.batch_execute("ROLLBACK").await.unwrap();
+    // A first mark that is being made: the tier waits for it, and then sees it.
+    other.batch_execute("BEGIN").await.unwrap();
+    other.batch_execute(&admit).await.unwrap();
+    let giving = failure(&client, &give);
+    let done = async {
+        wait_for_lock_waiters(&database, 1).await;
+        other.batch_execute("COMMIT").await.unwrap();
+    };
+    let (refused, ()) = tokio::join!(giving, done);
+    assert!(refused.message().contains("has marks"), "{refused:?}");
 }
