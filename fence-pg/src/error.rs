@@ -7,10 +7,10 @@ use fence_core::{Claim, MissingPart, Refusal, Token};
 /// Why a guarded write did not happen, or may not have happened. There is no true and false here, and no row count.
 #[derive(Debug, thiserror::Error)]
 pub enum GuardError {
-    /// The guard refused the claim and nothing was written. Terminal for the grant, unless its source says otherwise: do not
-    /// retry, do not fetch a newer token for the same work.
-    #[error("refused by the guard")]
-    Refused(#[source] Refused),
+    /// The guard refused the claim and nothing was written; reads as the refusal itself. Terminal for the grant, but for an
+    /// unknown epoch, which may resolve: do not retry, do not fetch a newer token for the same work.
+    #[error(transparent)]
+    Refused(Refused),
     /// The row is absent, or hidden by row security. Nothing was written.
     #[error("no such row, or none that this role may see")]
     NotFound,

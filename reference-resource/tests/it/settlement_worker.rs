@@ -66,7 +66,7 @@ async fn a_revived_worker_does_not_overwrite_what_its_successor_settled() {
     gate.open().await.unwrap();
     assert_eq!(first.exited().await.unwrap(), Ended::Code(5), "{}", first.tail());
     first
-        .wait_line("settle the batch: refused by the guard: stale token", SOON)
+        .wait_line("settle the batch: stale token", SOON)
         .await
         .unwrap();
     assert_eq!(
