@@ -275,7 +275,7 @@ impl From<&Refusal> for Problem {
             Refusal::Missing(MissingPart::GrantId) => (
                 ProblemKind::MissingGrant,
                 None,
-                format!("this class needs the grant id as well, such as {FORM}"),
+                format!("this class needs the grant id as well; send {FORM}"),
             ),
             Refusal::Malformed => (ProblemKind::Malformed, None, format!("send {FORM}")),
         };
@@ -294,12 +294,17 @@ impl From<&HeaderError> for Problem {
             HeaderError::MoreThanOne => ProblemKind::MoreThanOne,
             _ => ProblemKind::Malformed,
         };
-        Problem::new(kind, format!("{}; send {FORM}", Chain(error)))
+        let form = match error {
+            HeaderError::BareNumber { token: Some(token) } => FORM.replace("TOKEN", &token.to_string()),
+            _ => FORM.to_owned(),
+        };
+        Problem::new(kind, format!("{}; send {form}", Chain(error)))
     }
 }
 
-/// The header as it should be sent.
-const FORM: &str = r#"Fencing-Token: "562949953421399";grant="b2f1""#;
+/// The header as it should be sent. It shows no made-up number: who sent that would pass for a later holder.
+const FORM: &str =
+    r#"Fencing-Token: "TOKEN";grant="GRANT-ID", with the token and grant id that the lock gave"#;
 
 /// An error and its sources on one line.
 struct Chain<'a>(&'a dyn std::error::Error);

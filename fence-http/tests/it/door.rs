@@ -73,11 +73,38 @@ async fn whatever_is_not_the_text_form_is_a_400_that_shows_the_right_form() {
         assert!(matches!(rejection, Rejection::Header(_)));
         let body = problem(response, StatusCode::BAD_REQUEST, "malformed").await;
         let detail = body["detail"].as_str().unwrap();
+        let presented = if value == "40" { "40" } else { "TOKEN" };
+        let form =
+            format!(r#"send Fencing-Token: "{presented}";grant="GRANT-ID", with the token and grant id"#);
+        assert!(detail.contains(&form), "{detail}");
+    }
+}
+
+#[tokio::test]
+async fn the_right_form_never_shows_a_token_that_the_caller_did_not_send() {
+    for (value, shown) in [
+        ("281474976710691", r#""281474976710691";grant="GRANT-ID""#),
+        ("9223372036854775807", r#""9223372036854775807";grant="GRANT-ID""#),
+        ("9223372036854775808", r#""TOKEN";grant="GRANT-ID""#),
+        ("0281474976710691", r#""TOKEN";grant="GRANT-ID""#),
+        (r#""28147497671069x""#, r#""TOKEN";grant="GRANT-ID""#),
+    ] {
+        let response = send(with_token(TRANSFERS, value)).await;
+        let body = problem(response, StatusCode::BAD_REQUEST, "malformed").await;
+        let detail = body["detail"].as_str().unwrap();
         assert!(
-            detail.ends_with(r#"send Fencing-Token: "562949953421399";grant="b2f1""#),
+            detail.contains(&format!("send Fencing-Token: {shown}")),
             "{detail}"
         );
     }
+    let response = send(post(TRANSFERS).body(Body::empty()).unwrap()).await;
+    let body = problem(response, StatusCode::PRECONDITION_REQUIRED, "missing-token").await;
+    let detail = body["detail"].as_str().unwrap();
+    let is_token = |word: &str| word.parse::<fence_core::Token>().is_ok();
+    assert!(
+        !detail.split(|c: char| !c.is_ascii_digit()).any(is_token),
+        "{detail}"
+    );
 }
 
 #[tokio::test]
