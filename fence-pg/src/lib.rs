@@ -18,6 +18,39 @@
 //! -- ERROR ZF001: stale token …  DETAIL: presented 281474976710689, seen 281474976710690
 //! ```
 //!
+//! In Rust, with sqlx, and a claim that another program's lock gave (fence-lock's grants make theirs themselves):
+//!
+//! ```no_run
+//! use fence_core::{Claim, ClassName, Effect, GrantId, Key, Token};
+//!
+//! # async fn pay(pool: sqlx::PgPool) -> Result<(), Box<dyn std::error::Error>> {
+//! let newer = Claim {
+//!     class: ClassName::new("shop.order")?,
+//!     key: Key::integer(42), // of the row that is written: its guarded column is an integer
+//!     token: Token::new(281_474_976_710_690)?,
+//!     grant_id: Some(GrantId::new("b2f1")?),
+//! };
+//! let mut guarded = fence_pg::sqlx::begin(&pool, &newer).await?; // admitted
+//! sqlx::query("UPDATE shop_order SET state = 'paid' WHERE id = 42")
+//!     .execute(guarded.connection())
+//!     .await?;
+//! let receipt = guarded.commit(Effect::Applied).await?;
+//!
+//! let older = Claim {
+//!     token: Token::new(281_474_976_710_689)?,
+//!     grant_id: Some(GrantId::new("a0c9")?),
+//!     ..newer
+//! };
+//! let refused = fence_pg::sqlx::begin(&pool, &older).await.unwrap_err();
+//! assert_eq!(refused.to_string(), "stale token: presented 281474976710689, seen 281474976710690");
+//! # drop(receipt);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! It works with sqlx 0.9 (feature `sqlx`) and tokio-postgres 0.7 (feature `tokio-postgres`), both on by default: their
+//! pools, connections and clients stand in its signatures, so a program has these versions of them too.
+//!
 //! - The **mark guard** keeps a mark a key in `fence.high_water`, outliving the rows, and covers inserts, deletes and any
 //!   number of tables. `fence.protect` makes the database refuse every write that did not admit its row's key in its own
 //!   transaction, from any language or from psql. In Rust: [`sqlx`].

@@ -1,6 +1,6 @@
 //! Classes, tiers and ranges.
 
-use crate::support::{CLASS, Database, OPEN, code, failure, token, wait_for_lock_waiters};
+use crate::support::{Database, OPEN, code, failure, token, wait_for_lock_waiters};
 
 #[tokio::test]
 async fn a_class_is_declared_once_and_stays_in_its_tier() {

@@ -1,10 +1,11 @@
 //! What the refusals and notices tell a person to do next.
 
+use fence_core::{Claim, ClassName, Effect, GrantId, Key};
 use fence_pg::MIGRATIONS;
 use futures_util::{StreamExt as _, stream};
 use tokio_postgres::{AsyncMessage, NoTls};
 
-use crate::support::{CLASS, Database, OPEN, failure, token};
+use crate::support::{CLASS, Database, OPEN, claim, failure, token};
 
 #[test]
 fn every_exception_says_what_to_do() {
@@ -140,4 +141,57 @@ async fn what_cannot_be_used_is_told_in_which_form_it_could() {
         let error = failure(&client, &statement).await;
         assert!(error.hint().unwrap().contains(words), "{statement}: {error:?}");
     }
+}
+
+#[tokio::test]
+async fn a_refusal_shows_its_numbers_in_a_log_without_its_sources() {
+    let database = Database::guarded().await;
+    let newer = Claim {
+        class: ClassName::new("shop.order").unwrap(),
+        key: Key::integer(42),
+        token: token(34),
+        grant_id: Some(GrantId::new("b2f1").unwrap()),
+    };
+    database
+        .run(
+            "CREATE TABLE shop_order (id int PRIMARY KEY, state text NOT NULL);
+             INSERT INTO shop_order VALUES (42, 'open');
+             SELECT fence.declare('shop.order', 'entity'); SELECT fence.protect('shop.order', 'shop_order', 'id')",
+        )
+        .await;
+    let mut guarded = fence_pg::sqlx::begin(&database.pool, &newer).await.unwrap();
+    sqlx::query("UPDATE shop_order SET state = 'paid' WHERE id = 42")
+        .execute(guarded.connection())
+        .await
+        .unwrap();
+    drop(guarded.commit(Effect::Applied).await.unwrap());
+    let older = Claim {
+        token: token(33),
+        ..newer
+    };
+    let refused = fence_pg::sqlx::begin(&database.pool, &older).await.unwrap_err();
+    let shown = "stale token: presented 281474976710689, seen 281474976710690";
+    assert_eq!(refused.to_string(), shown);
+    assert!(include_str!("../../src/lib.rs").contains(shown));
+    let typo = Claim {
+        class: ClassName::new("shop.ordr").unwrap(),
+        ..claim("a", 1)
+    };
+    let refused = fence_pg::sqlx::begin(&database.pool, &typo).await.unwrap_err();
+    assert_eq!(refused.to_string(), "unknown class shop.ordr");
+}
+
+#[test]
+fn the_docs_name_the_drivers_versions_that_the_build_takes() {
+    let manifest = include_str!("../../../Cargo.toml");
+    for (driver, entry) in [
+        ("sqlx", "sqlx = { version = \"0.9\""),
+        ("tokio-postgres", "tokio-postgres = \"0.7\""),
+    ] {
+        assert!(
+            manifest.contains(entry),
+            "{driver} has another version now: mend the crate docs"
+        );
+    }
+    assert!(include_str!("../../src/lib.rs").contains("sqlx 0.9 (feature `sqlx`) and tokio-postgres 0.7"));
 }
