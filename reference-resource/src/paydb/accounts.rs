@@ -2,6 +2,7 @@
 
 use axum::Json;
 use axum::body::Body;
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use fence_core::Key;
@@ -45,8 +46,9 @@ pub(super) async fn create(State(pool): State<PgPool>, body: Body) -> Result<Res
 /// `GET /accounts/{id}`
 pub(super) async fn show(
     State(pool): State<PgPool>,
-    Path(id): Path<String>,
+    id: Result<Path<String>, PathRejection>,
 ) -> Result<Json<Account>, Problem> {
+    let Path(id) = id?;
     let balance: Option<i64> = in_time(async {
         let select = sqlx::query_scalar("SELECT balance FROM account WHERE id = $1").bind(&id);
         Ok(select.fetch_optional(&pool).await?)

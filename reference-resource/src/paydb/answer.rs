@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use axum::body::Body;
+use axum::extract::rejection::PathRejection;
 use axum::response::{IntoResponse, Response};
 use fence_core::{Receipt, Refusal};
 use fence_http::ProblemKind;
 use fence_pg::{GuardError, Refused};
 use http::header::CONTENT_TYPE;
-use http::{HeaderValue, StatusCode};
+use http::{HeaderValue, Method, StatusCode};
 use serde::Serialize;
 
 use crate::with_causes;
@@ -40,6 +41,27 @@ impl Own {
             "unknown account",
             status,
             format!("there is no account {id:?}"),
+        )
+    }
+
+    pub(super) fn unknown_route(path: &str) -> Own {
+        let detail = format!("there is nothing at {path:?}; paydb --help lists the routes");
+        Own::new(
+            "urn:paydb:problem:unknown-route",
+            "unknown route",
+            StatusCode::NOT_FOUND,
+            detail,
+        )
+    }
+
+    pub(super) fn wrong_method(method: &Method) -> Own {
+        let detail =
+            format!("{method} does nothing here; Allow says what does, paydb --help lists the routes");
+        Own::new(
+            "urn:paydb:problem:wrong-method",
+            "wrong method",
+            StatusCode::METHOD_NOT_ALLOWED,
+            detail,
         )
     }
 
@@ -173,6 +195,12 @@ impl From<Own> for Problem {
 impl From<fence_http::Problem> for Problem {
     fn from(problem: fence_http::Problem) -> Problem {
         Problem::Guard(Box::new(problem))
+    }
+}
+
+impl From<PathRejection> for Problem {
+    fn from(rejection: PathRejection) -> Problem {
+        Own::malformed(rejection.body_text()).into()
     }
 }
 

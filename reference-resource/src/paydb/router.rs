@@ -2,11 +2,11 @@ use axum::Router;
 use axum::routing::{get, post};
 use fence_core::ClassName;
 use fence_http::{FenceLayer, Guard};
-use http::{Method, StatusCode};
+use http::{Method, StatusCode, Uri};
 use sqlx::PgPool;
 use tower::Layer;
 
-use super::answer::Problem;
+use super::answer::{Own, Problem};
 use super::deadline::in_time;
 use super::{accounts, transfers};
 
@@ -24,6 +24,8 @@ pub(super) fn service(pool: PgPool) -> Guard<Router> {
             post(transfers::create).get(transfers::list),
         )
         .route("/accounts/{id}/fence", post(transfers::fence))
+        .fallback(async |uri: Uri| Problem::from(Own::unknown_route(uri.path())))
+        .method_not_allowed_fallback(async |method: Method| Problem::from(Own::wrong_method(&method)))
         .with_state(pool);
     let class = ClassName::new("paydb.account").expect("a class name");
     let layer = FenceLayer::new()

@@ -1,6 +1,7 @@
 //! Transfers: the guarded writes.
 
 use axum::body::Body;
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use axum::{Extension, Json};
@@ -44,8 +45,9 @@ pub(super) async fn create(
 /// `GET /accounts/{id}/transfers`
 pub(super) async fn list(
     State(pool): State<PgPool>,
-    Path(account): Path<String>,
+    account: Result<Path<String>, PathRejection>,
 ) -> Result<Json<Vec<Transfer>>, Problem> {
+    let Path(account) = account?;
     let transfers = in_time(async {
         let mut snapshot = pool
             .begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
