@@ -23,10 +23,17 @@
 pub mod paydb;
 pub mod worker;
 
-/// An error and its causes on one line.
+/// An error and its causes on one line. A cause that the text before it already ends with is not said again: some drivers
+/// print their source's text as well.
 pub fn with_causes(error: &dyn std::error::Error) -> String {
-    match error.source() {
-        Some(cause) => format!("{error}: {}", with_causes(cause)),
-        None => error.to_string(),
+    let mut text = error.to_string();
+    let mut error = error;
+    while let Some(cause) = error.source() {
+        let said = cause.to_string();
+        if !text.ends_with(&said) {
+            text = format!("{text}: {said}");
+        }
+        error = cause;
     }
+    text
 }

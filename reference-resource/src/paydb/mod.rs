@@ -18,6 +18,7 @@
 
 mod accounts;
 mod answer;
+mod connect;
 mod deadline;
 mod ledger;
 mod options;
@@ -27,5 +28,6 @@ mod run;
 mod schema;
 mod transfers;
 
+pub use connect::ConnectError;
 pub use options::Options;
 pub use run::{EXIT_CODES, RunError, run};

@@ -11,6 +11,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tower::make::Shared;
 
+use super::connect::{self, ConnectError};
 use super::options::Options;
 use super::router::service;
 use super::schema;
@@ -29,8 +30,11 @@ const GRACE: Duration = Duration::from_secs(10);
 /// Why the service ended.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The database cannot be reached. Start it, or correct its address.
-    #[error("the database cannot be reached")]
+    /// The database cannot be reached. Start it, or correct its address, as the text says.
+    #[error(transparent)]
+    Connect(ConnectError),
+    /// The database was reached, and then lost.
+    #[error("the database cannot be reached any more")]
     Database(#[source] sqlx::Error),
     /// The database is not in order. Its source says what to mend.
     #[error("the database's schema cannot be used")]
@@ -56,7 +60,7 @@ impl RunError {
     /// The process's exit code, as [`EXIT_CODES`] lists them.
     pub fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
-            RunError::Database(_) => 4,
+            RunError::Connect(_) | RunError::Database(_) => 4,
             RunError::CutOff => 3,
             RunError::Schema(_) | RunError::Listen { .. } | RunError::Serve(_) => 1,
         })
@@ -75,6 +79,7 @@ pub async fn run(options: Options) -> Result<(), RunError> {
         .application_name("paydb")
         // An admission waits for 2 s at most by itself; this bounds the other waits of a transaction.
         .options([("lock_timeout", "5000")]);
+    connect::try_out(&database).await.map_err(RunError::Connect)?;
     let pool = PgPoolOptions::new()
         .max_connections(16)
         .acquire_timeout(Duration::from_secs(5))

@@ -68,11 +68,41 @@ async fn a_database_that_cannot_be_reached_is_status_4() {
         .spawn_paydb(&["--listen", "127.0.0.1:0", "--database-url", &url])
         .await;
     assert_eq!(child.exited().await.unwrap(), Ended::Code(4));
-    assert!(
-        child.tail().contains("the database cannot be reached: "),
-        "{}",
-        child.tail()
+    let said = format!(
+        "paydb: the database at 127.0.0.1:{nobody} cannot be reached; check that PostgreSQL runs there, and the host and \
+         port: error communicating with database: Connection refused (os error 111)"
     );
+    assert!(child.tail().trim_end().ends_with(&said), "{}", child.tail());
+}
+
+#[tokio::test]
+async fn a_missing_database_is_said_once_with_what_makes_it() {
+    let bench = Bench::new().await;
+    let (server, _) = bench.database.as_str().rsplit_once('/').unwrap();
+    let url = format!("{server}/nowhere");
+    let child = bench
+        .spawn_paydb(&["--listen", "127.0.0.1:0", "--database-url", &url])
+        .await;
+    assert_eq!(child.exited().await.unwrap(), Ended::Code(4));
+    let said = child.tail();
+    assert!(said.contains("createdb nowhere"), "{said}");
+    assert_eq!(
+        said.matches(r#"database "nowhere" does not exist"#).count(),
+        1,
+        "{said}"
+    );
+}
+
+#[tokio::test]
+async fn a_server_that_never_answers_is_said_to_be_silent() {
+    let bench = Bench::new().await;
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("postgres://x:y@{}/z", silent.local_addr().unwrap());
+    let child = bench
+        .spawn_paydb(&["--listen", "127.0.0.1:0", "--database-url", &url])
+        .await;
+    assert_eq!(child.exited().await.unwrap(), Ended::Code(4));
+    assert!(child.tail().contains("no answer within 5s"), "{}", child.tail());
 }
 
 #[tokio::test]
