@@ -4,15 +4,7 @@
 //! in the transaction that writes it. `paydb-worker account` is one of its clients under a lock; `paydb-worker settlement`
 //! writes straight to the database under the column guard. Both find the lock in etcd.
 //!
-//! ```text
-//! paydb --listen 127.0.0.1:8080 --database-url postgres://…
-//! psql … -c "SELECT fence.register_epoch('entity', 1)"
-//! curl -X POST :8080/accounts -d '{"id":"acct-1","balance":1000}'
-//! curl -X POST :8080/accounts/acct-1/transfers -d '{"to":"acct-2","amount":100,"reference":"order-7"}' \
-//!      -H 'Fencing-Token: "281474976710690";grant="b2f1"' -H 'Idempotency-Key: b2f1:1'      # 201
-//! curl -X POST :8080/accounts/acct-1/transfers -d '{"to":"acct-2","amount":100,"reference":"order-7"}' \
-//!      -H 'Fencing-Token: "281474976710689";grant="a0c9"' -H 'Idempotency-Key: a0c9:1'      # 412, and nothing written
-//! ```
+#![doc = concat!("```text\n", include_str!("paydb/usage.txt"), "```")]
 //!
 //! # What this crate does not do
 //!

@@ -6,9 +6,13 @@ use sqlx::postgres::PgConnectOptions;
 
 use super::run::EXIT_CODES;
 
+/// The routes, the headers, and an example that can be pasted.
+const USAGE: &str = include_str!("usage.txt");
+
 /// A small payments service whose transfers are refused under a stale fencing token.
 #[derive(Debug, Parser)]
-#[command(name = "paydb", version, after_help = EXIT_CODES)]
+#[command(name = "paydb", version, after_help = EXIT_CODES,
+    after_long_help = format!("{USAGE}\n{EXIT_CODES}"))]
 pub struct Options {
     /// Where to listen; port 0 takes a free one
     #[arg(

@@ -14,3 +14,4 @@ mod load;
 mod requests;
 mod settlement_worker;
 mod start;
+mod usage;
