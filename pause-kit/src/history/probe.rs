@@ -39,7 +39,7 @@ pub enum ProbeKind {
     /// A larger admission while another connection's admission of the same key is not yet committed: must be blocked.
     HeldToTheEnd,
     /// The same without any bound of the caller's own: must be blocked by the guard's bound. The kit cuts it short, with
-    /// 57014, once bound and slack have passed.
+    /// 57014, once bound and slack have passed; any other question is given far longer before that.
     BoundedWait,
     /// A larger admission in a snapshot from before the predecessor's last commit: must be refused, or fail with 40001.
     OldSnapshot,

@@ -1,11 +1,19 @@
 //! One question over SQL.
 
+use std::time::Duration;
+
 use fence_core::GrantId;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
 use crate::history::{Presented, Probe, ProbeKind, Reply, TokenNumber};
 use crate::run::RunError;
-use crate::scenario::Half;
+use crate::scenario::{Half, connect};
+
+/// How long one question may take. It is far beyond every bound of a guard, so that only one that never answers meets it.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// What PostgreSQL answers when a statement met that limit.
+const QUERY_CANCELED: &str = "57014";
 
 /// A claim as it is put to `fence.admit`.
 #[derive(Clone, Debug)]
@@ -66,9 +74,18 @@ impl<'a> Ask<'a> {
     }
 
     /// Asks on a connection and records the answer.
+    ///
+    /// # Errors
+    ///
+    /// When the connection is lost, or the guard never answers: that is recorded, and nothing more is asked.
     pub(super) async fn put(&self, half: &Half<'_>, sql: &Client) -> Result<(), RunError> {
         let reply = reply(sql, &self.sql()).await?;
+        let never = matches!(&reply, Reply::Sql { sqlstate: Some(code), .. } if code == QUERY_CANCELED);
         self.record(half, reply);
+        if never && self.kind != ProbeKind::BoundedWait {
+            let why = format!("{:?} on {} was not answered", self.kind, self.key);
+            return Err(RunError::lost("a probe was given up")(why));
+        }
         Ok(())
     }
 
@@ -90,6 +107,17 @@ impl<'a> Ask<'a> {
             },
         );
     }
+}
+
+/// A connection of the probes' own, on which no statement takes longer than their patience. The guard may end it.
+pub(super) async fn open(half: &Half<'_>) -> Result<Client, RunError> {
+    let sql = connect(&half.database).await?;
+    run(
+        &sql,
+        &format!("SET statement_timeout = '{}ms'", PATIENCE.as_millis()),
+    )
+    .await?;
+    Ok(sql)
 }
 
 /// Runs one statement and says how it was answered; an error of the server's is an answer.

@@ -1,6 +1,6 @@
 //! The column guard, on the guarded rows themselves. It has no grant ids and no ranges, so there is less to ask.
 
-use super::asked::reply;
+use super::asked::{open, reply};
 use crate::history::{Presented, Probe, ProbeKind, TokenNumber};
 use crate::run::RunError;
 use crate::scenario::Half;
@@ -26,6 +26,7 @@ pub(super) async fn ask(half: &Half<'_>) -> Result<(), RunError> {
             writes.table, writes.key
         )
     };
+    let sql = open(half).await?;
     for (kind, key, seen, statement) in [
         (
             ProbeKind::Bystander,
@@ -40,7 +41,7 @@ pub(super) async fn ask(half: &Half<'_>) -> Result<(), RunError> {
             update(contested),
         ),
     ] {
-        let reply = reply(&half.sql, &statement).await?;
+        let reply = reply(&sql, &statement).await?;
         half.recorder.record(
             half.recorder.now(),
             Probe {

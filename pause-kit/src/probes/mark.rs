@@ -1,8 +1,9 @@
 //! The mark guard's own functions, one question after the other.
 
-use fence_core::{Epoch, GrantId, Revision, Token};
+use fence_core::{Epoch, GrantId, Key, Revision, Token};
+use tokio_postgres::Client;
 
-use super::asked::{Ask, run};
+use super::asked::{self, Ask, run};
 use crate::history::ProbeKind as Kind;
 use crate::run::RunError;
 use crate::scenario::Half;
@@ -17,6 +18,8 @@ const TIERED: &str = "pause-kit.tiered";
 /// A class of a tier of the kit's own, with a gap between its epochs and a ceiling.
 const RANGED: &str = "pause-kit.ranged";
 const RANGED_TIER: &str = "pause-kit.tier";
+/// Another class of the tier under proof.
+const BESIDE: &str = "pause-kit.beside";
 const CEILING: u64 = 1_000;
 
 const DOUBLES_END: i64 = 1 << 53;
@@ -30,6 +33,7 @@ pub(super) async fn ask(half: &Half<'_>) -> Result<(), RunError> {
         format!("SELECT fence.declare('{OTHER}')"),
         format!("SELECT fence.declare('{LONGER}')"),
         format!("SELECT fence.declare('{TIERED}', '{tier}')"),
+        format!("SELECT fence.declare('{BESIDE}', '{tier}')"),
         format!("SELECT fence.declare('{RANGED}', '{RANGED_TIER}')"),
         format!("SELECT fence.register_epoch('{RANGED_TIER}', 2)"),
         format!(
@@ -39,11 +43,21 @@ pub(super) async fn ask(half: &Half<'_>) -> Result<(), RunError> {
     ] {
         run(&half.sql, &declare).await?;
     }
+    let sql = asked::open(half).await?;
+    let long = "k".repeat(Key::MAX_BYTES - 1);
+    let (left, right) = (format!("{long}l"), format!("{long}r"));
     for ask in open() {
-        ask.put(half, &half.sql).await?;
+        ask.put(half, &sql).await?;
     }
-    tiered(half).await?;
-    ranged(half).await
+    for ask in [
+        Ask::new(Kind::Prepare, OPEN, &left, 9),
+        Ask::new(Kind::Bystander, OPEN, &right, 5),
+        Ask::new(Kind::Smaller, OPEN, &left, 8).meets(9),
+    ] {
+        ask.put(half, &sql).await?;
+    }
+    tiered(half, &sql).await?;
+    ranged(half, &sql).await
 }
 
 /// Order, absence and range of the number itself.
@@ -90,8 +104,9 @@ fn open() -> Vec<Ask<'static>> {
 }
 
 /// Grants and registered ranges.
-async fn tiered(half: &Half<'_>) -> Result<(), RunError> {
+async fn tiered(half: &Half<'_>, sql: &Client) -> Result<(), RunError> {
     let (one, two, three) = (grant("one"), grant("two"), grant("three"));
+    let loud = grant("ONE");
     let (first, second) = (token(1, 10), token(1, 11));
     let far = token(Epoch::MAX.as_u16(), 10);
     let on = |kind, key, token| Ask::new(kind, TIERED, key, token);
@@ -99,6 +114,7 @@ async fn tiered(half: &Half<'_>) -> Result<(), RunError> {
         on(Kind::Prepare, "grants", first).by(&one),
         on(Kind::EqualAgain, "grants", first).by(&one),
         on(Kind::Collision, "grants", first).by(&two),
+        on(Kind::Collision, "grants", first).by(&loud),
         on(Kind::MissingGrant, "grants", second),
         on(Kind::MissingGrant, "grants", second).by_nobody(),
         on(Kind::OutsideRange, "grants", far).by(&two),
@@ -107,26 +123,31 @@ async fn tiered(half: &Half<'_>) -> Result<(), RunError> {
         on(Kind::Smaller, "grants", first).by(&three).meets(second),
         on(Kind::OutsideRange, "untouched", far).by(&one),
         on(Kind::MissingGrant, "untouched", first),
+        Ask::new(Kind::OtherClass, BESIDE, "grants", first).by(&three),
     ] {
-        ask.put(half, &half.sql).await?;
+        ask.put(half, sql).await?;
     }
     Ok(())
 }
 
 /// The ends of the registered ranges, from both sides; what other tiers have registered counts for nothing.
-async fn ranged(half: &Half<'_>) -> Result<(), RunError> {
+async fn ranged(half: &Half<'_>, sql: &Client) -> Result<(), RunError> {
     let (one, two) = (grant("one"), grant("two"));
     let on = |kind, key, token| Ask::new(kind, RANGED, key, token);
     for ask in [
         on(Kind::OutsideRange, "ranges", 10).by(&one),
         on(Kind::OutsideRange, "ranges", token(1, 10)).by(&one),
+        on(Kind::OutsideRange, "first", token(2, 1) - 1).by(&one),
+        on(Kind::Prepare, "first", token(2, 1)).by(&one),
+        on(Kind::Prepare, "last", token(2, Revision::MAX.as_u64())).by(&one),
+        on(Kind::OutsideRange, "last", token(2, Revision::MAX.as_u64()) + 1).by(&two),
         on(Kind::Prepare, "ranges", token(2, 10)).by(&one),
         on(Kind::OutsideRange, "ranges", token(3, 10)).by(&two),
         on(Kind::OutsideRange, "ranges", token(4, CEILING + 1)).by(&two),
         on(Kind::Larger, "ranges", token(4, CEILING)).by(&two),
         Ask::new(Kind::OutsideRange, TIERED, "ranges", token(2, 10)).by(&one),
     ] {
-        ask.put(half, &half.sql).await?;
+        ask.put(half, sql).await?;
     }
     Ok(())
 }

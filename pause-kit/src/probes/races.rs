@@ -4,21 +4,22 @@ use std::time::Duration;
 
 use tokio_postgres::Client;
 
-use super::asked::{Ask, reply, run};
+use super::asked::{Ask, open, reply, run};
 use super::mark::OPEN;
 use crate::history::ProbeKind as Kind;
 use crate::run::RunError;
-use crate::scenario::{Half, SLACK, ScenarioId, connect};
+use crate::scenario::{Half, SLACK, ScenarioId};
 
 /// How long a question that must be blocked is let wait.
 const BLOCKED_MS: u64 = 200;
 
 /// Asks what the first connection's open transaction keeps the second one from.
 pub(super) async fn ask(half: &Half<'_>) -> Result<(), RunError> {
-    let one = connect(&half.database).await?;
-    let two = connect(&half.database).await?;
+    let one = open(half).await?;
+    let two = open(half).await?;
     held_to_the_end(half, &one, &two).await?;
     stale_after_a_wait(half, &one, &two).await?;
+    second_of_a_transaction(half, &one).await?;
     rolled_back(half, &one).await?;
     old_snapshot(half, &one, &two).await?;
     // It lasts as long as the bound: once a run is enough, beside a scenario that takes its time anyway.
@@ -63,17 +64,32 @@ async fn bounded_wait(half: &Half<'_>, one: &Client, two: &Client) -> Result<(),
 /// A smaller token that waited for a larger one's transaction is refused once that is committed.
 async fn stale_after_a_wait(half: &Half<'_>, one: &Client, two: &Client) -> Result<(), RunError> {
     Ask::new(Kind::Prepare, OPEN, "waited", 29).put(half, one).await?;
-    run(one, "BEGIN").await?;
-    Ask::new(Kind::Prepare, OPEN, "waited", 31).put(half, one).await?;
-    let smaller = Ask::new(Kind::Smaller, OPEN, "waited", 30).meets(31);
-    let statement = smaller.sql();
-    let (answered, committed) = tokio::join!(reply(two, &statement), async {
-        waits(half).await?;
-        run(one, "COMMIT").await
-    });
-    committed?;
-    smaller.record(half, answered?);
+    // On a key with a mark, and on one whose first mark is being written.
+    for key in ["waited", "first"] {
+        run(one, "BEGIN").await?;
+        Ask::new(Kind::Prepare, OPEN, key, 31).put(half, one).await?;
+        let smaller = Ask::new(Kind::Smaller, OPEN, key, 30).meets(31);
+        let statement = smaller.sql();
+        let (answered, committed) = tokio::join!(reply(two, &statement), async {
+            waits(half).await?;
+            run(one, "COMMIT").await
+        });
+        committed?;
+        smaller.record(half, answered?);
+    }
     Ok(())
+}
+
+/// A transaction's second admission is decided like its first.
+async fn second_of_a_transaction(half: &Half<'_>, one: &Client) -> Result<(), RunError> {
+    Ask::new(Kind::Prepare, OPEN, "second", 61).put(half, one).await?;
+    run(one, "BEGIN").await?;
+    Ask::new(Kind::Prepare, OPEN, "beside", 60).put(half, one).await?;
+    Ask::new(Kind::Smaller, OPEN, "second", 60)
+        .meets(61)
+        .put(half, one)
+        .await?;
+    run(one, "ROLLBACK").await
 }
 
 /// An admission that is rolled back, whole or to a savepoint, was none.

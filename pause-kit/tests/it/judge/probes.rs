@@ -164,20 +164,18 @@ fn a_refusal_that_invites_a_retry_is_the_wrong_reason() {
 
 #[test]
 fn a_wait_that_the_kit_had_to_end_breaks_the_bound() {
-    violated(
-        ProbeKind::BoundedWait,
-        &sql("57014", None),
-        Invariant::BoundedBlock,
-    );
+    for (probe, _, _) in refused() {
+        violated(probe, &sql("57014", None), Invariant::BoundedBlock);
+    }
+    for probe in APPLIED {
+        violated(probe, &sql("57014", None), Invariant::BoundedBlock);
+    }
 }
 
 #[test]
 fn a_probe_that_was_cut_short_shows_nothing() {
     for (probe, _, _) in refused() {
-        for reply in [sql("57014", None), sql("08006", None), http(500, None)] {
-            if probe == ProbeKind::BoundedWait && reply == sql("57014", None) {
-                continue;
-            }
+        for reply in [sql("08006", None), http(500, None)] {
             assert!(
                 matches!(verdict(probe, &reply), Verdict::Inconclusive(_)),
                 "{probe:?} {reply:?}: {}",
