@@ -41,6 +41,12 @@ pub enum ProbeKind {
     /// The same without any bound of the caller's own: must be blocked by the guard's bound. The kit cuts it short, with
     /// 57014, once bound and slack have passed; any other question is given far longer before that.
     BoundedWait,
+    /// A token of a key that nobody holds while another key is held: must be applied at once.
+    Unheld,
+    /// Whether a transaction that admitted is bounded while it idles, and has the lock timeout that it had before.
+    Bounds,
+    /// Whether a transaction that admitted waits for its commit to be durable, although it was told not to.
+    Durable,
     /// A larger admission in a snapshot from before the predecessor's last commit: must be refused, or fail with 40001.
     OldSnapshot,
 }

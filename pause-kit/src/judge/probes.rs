@@ -61,6 +61,15 @@ fn judge(probe: &Seen<'_, Probe>) -> Result<(), Fault> {
         matches!((&right, &body.reply), (Right::Refused(_), Reply::Sql { .. })) && code == Some("40001");
     let cut_short = !retry && code.is_some_and(is_cut_short);
     match (right, said) {
+        (Right::Applied, Said::Blocked) if body.probe == ProbeKind::Unheld => broken(
+            if_accepted,
+            "was kept waiting for the holder of another".to_owned(),
+        ),
+        (Right::Applied, Said::Declined | Said::Failed)
+            if matches!(body.probe, ProbeKind::Bounds | ProbeKind::Durable) && !cut_short =>
+        {
+            broken(if_accepted, "was not as it must be".to_owned())
+        }
         (Right::Applied, Said::Accepted) | (Right::Blocked, Said::Blocked) => Ok(()),
         (Right::Applied, Said::Fenced(fence)) => broken(
             Invariant::NoSpuriousRefusal,
@@ -153,7 +162,7 @@ fn sqlstate(probe: &Probe) -> Option<&str> {
     }
 }
 
-/// The right answer, the invariant that acceptance breaks, and the probe in words.
+/// The right answer, the invariant that any other breaks where the answer does not tell, and the probe in words.
 fn expected(kind: ProbeKind) -> (Right, Invariant, &'static str) {
     use Invariant as I;
     let applied = |what| (Right::Applied, I::NoSpuriousRefusal, what);
@@ -192,6 +201,21 @@ fn expected(kind: ProbeKind) -> (Right, Invariant, &'static str) {
             Right::Blocked,
             I::DelayedPacket,
             "a larger admission beside an uncommitted one, without a bound of its own,",
+        ),
+        ProbeKind::Unheld => (
+            Right::Applied,
+            I::BoundedBlock,
+            "a token of a key that nobody holds",
+        ),
+        ProbeKind::Bounds => (
+            Right::Applied,
+            I::BoundedBlock,
+            "the bounds of a transaction that admitted",
+        ),
+        ProbeKind::Durable => (
+            Right::Applied,
+            I::DurableMark,
+            "the commit of a transaction that admitted",
         ),
         ProbeKind::OldSnapshot => (
             Right::RefusedOr40001,

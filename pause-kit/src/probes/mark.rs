@@ -82,6 +82,12 @@ fn open() -> Vec<Ask<'static>> {
         on(Kind::Bystander, "digit", 5),
         on(Kind::Bystander, "DIGITS", 5),
         on(Kind::Bystander, "digits ", 5),
+        on(Kind::Bystander, "d_gits", 5),
+        on(Kind::Bystander, "%", 5),
+        on(Kind::Prepare, "largest", i64::MAX - 1),
+        on(Kind::Larger, "largest", i64::MAX),
+        on(Kind::EqualAgain, "largest", i64::MAX),
+        on(Kind::Smaller, "largest", i64::MAX - 1).meets(i64::MAX),
         Ask::new(Kind::OtherClass, OTHER, "digits", 5),
         on(Kind::Prepare, "adigits", 9),
         Ask::new(Kind::OtherClass, LONGER, "digits", 5),
@@ -124,6 +130,7 @@ async fn tiered(half: &Half<'_>, sql: &Client) -> Result<(), RunError> {
         on(Kind::OutsideRange, "untouched", far).by(&one),
         on(Kind::MissingGrant, "untouched", first),
         Ask::new(Kind::OtherClass, BESIDE, "grants", first).by(&three),
+        Ask::new(Kind::UnknownClass, "pause-kit.nobody", "grants", second).by(&two),
     ] {
         ask.put(half, sql).await?;
     }
@@ -145,6 +152,9 @@ async fn ranged(half: &Half<'_>, sql: &Client) -> Result<(), RunError> {
         on(Kind::OutsideRange, "ranges", token(3, 10)).by(&two),
         on(Kind::OutsideRange, "ranges", token(4, CEILING + 1)).by(&two),
         on(Kind::Larger, "ranges", token(4, CEILING)).by(&two),
+        on(Kind::Smaller, "ranges", token(3, 10))
+            .by(&one)
+            .meets(token(4, CEILING)),
         Ask::new(Kind::OutsideRange, TIERED, "ranges", token(2, 10)).by(&one),
     ] {
         ask.put(half, sql).await?;

@@ -20,6 +20,7 @@ pub(super) async fn ask(half: &Half<'_>) -> Result<(), RunError> {
     held_to_the_end(half, &one, &two).await?;
     stale_after_a_wait(half, &one, &two).await?;
     second_of_a_transaction(half, &one).await?;
+    settings(half, &one).await?;
     rolled_back(half, &one).await?;
     old_snapshot(half, &one, &two).await?;
     // It lasts as long as the bound: once a run is enough, beside a scenario that takes its time anyway.
@@ -30,6 +31,7 @@ pub(super) async fn ask(half: &Half<'_>) -> Result<(), RunError> {
 }
 
 /// An admission is held to the end of its transaction: a larger one beside it is blocked, on a new key and on a known one.
+/// Another key is not.
 async fn held_to_the_end(half: &Half<'_>, one: &Client, two: &Client) -> Result<(), RunError> {
     for (token, larger) in [(20, 21), (22, 23)] {
         run(one, "BEGIN").await?;
@@ -37,6 +39,9 @@ async fn held_to_the_end(half: &Half<'_>, one: &Client, two: &Client) -> Result<
             .put(half, one)
             .await?;
         run(two, &format!("BEGIN; SET LOCAL lock_timeout = '{BLOCKED_MS}ms'")).await?;
+        Ask::new(Kind::Unheld, OPEN, "unheld", larger)
+            .put(half, two)
+            .await?;
         Ask::new(Kind::HeldToTheEnd, OPEN, "held", larger)
             .put(half, two)
             .await?;
@@ -89,6 +94,40 @@ async fn second_of_a_transaction(half: &Half<'_>, one: &Client) -> Result<(), Ru
         .meets(61)
         .put(half, one)
         .await?;
+    run(one, "ROLLBACK").await
+}
+
+/// What an admission sets for the rest of its transaction, and what it leaves as it was.
+async fn settings(half: &Half<'_>, one: &Client) -> Result<(), RunError> {
+    let idle = half.task.class.proof.idle_ms;
+    run(
+        one,
+        "BEGIN; SET LOCAL synchronous_commit = off; SET LOCAL lock_timeout = '1234ms'",
+    )
+    .await?;
+    let admitted = Ask::new(Kind::Prepare, OPEN, "settings", 90);
+    admitted.put(half, one).await?;
+    let is =
+        |name: &str, right: &str| format!("(SELECT setting {right} FROM pg_settings WHERE name = '{name}')");
+    let bounds = [
+        is(
+            "idle_in_transaction_session_timeout",
+            &format!("::bigint BETWEEN 1 AND {idle}"),
+        ),
+        is("lock_timeout", "= '1234'"),
+    ];
+    for (kind, right) in [
+        (Kind::Bounds, bounds.join(" AND ")),
+        (Kind::Durable, is("synchronous_commit", "<> 'off'")),
+    ] {
+        let check = format!("DO $$ BEGIN ASSERT {right}; END $$");
+        let reply = reply(one, &check).await?;
+        Ask {
+            kind,
+            ..admitted.clone()
+        }
+        .record(half, reply);
+    }
     run(one, "ROLLBACK").await
 }
 

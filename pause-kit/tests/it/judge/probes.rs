@@ -250,3 +250,29 @@ fn a_refusal_behind_a_500_is_known_by_the_code_on_the_path() {
         );
     }
 }
+
+#[test]
+fn another_keys_holder_keeps_nobody_waiting() {
+    assert!(matches!(verdict(ProbeKind::Unheld, &done("DO 0")), Verdict::Held));
+    violated(ProbeKind::Unheld, &sql("55P03", None), Invariant::BoundedBlock);
+    violated(
+        ProbeKind::Unheld,
+        &sql("ZF001", STALE),
+        Invariant::NoSpuriousRefusal,
+    );
+}
+
+#[test]
+fn what_an_admission_sets_for_its_transaction_is_asked_for() {
+    for (probe, invariant) in [
+        (ProbeKind::Bounds, Invariant::BoundedBlock),
+        (ProbeKind::Durable, Invariant::DurableMark),
+    ] {
+        assert!(matches!(verdict(probe, &done("DO 0")), Verdict::Held));
+        violated(probe, &sql("P0004", None), invariant);
+        assert!(matches!(
+            verdict(probe, &sql("08006", None)),
+            Verdict::Inconclusive(_)
+        ));
+    }
+}
