@@ -66,11 +66,34 @@ fn a_folder_of_something_else_is_refused_before_anything_runs() {
     let said = fence_in(folder.path(), &["prove", "--out", "guard"]);
     assert_eq!(said.code, 2);
     assert!(
-        said.err.contains("guard holds something else than evidence"),
+        said.err.contains("guard holds \"0001.sql\"") && said.err.contains("--out"),
         "{}",
         said.err
     );
     assert!(folder.path().join("guard/0001.sql").is_file());
+}
+
+#[test]
+fn a_foreign_file_beside_an_evidence_json_is_named_and_kept_also_in_the_folder_that_is_the_default() {
+    let folder = project();
+    let default = folder.path().join("fence-evidence");
+    std::fs::create_dir(&default).unwrap();
+    std::fs::write(default.join("evidence.json"), "{}").unwrap();
+    std::fs::write(default.join("thesis.txt"), "precious").unwrap();
+    for arguments in [vec!["prove"], vec!["prove", "--out", "fence-evidence"]] {
+        let said = fence_in(folder.path(), &arguments);
+        assert_eq!(said.code, 2, "{}", said.err);
+        assert!(said.err.contains("\"thesis.txt\""), "{}", said.err);
+        assert!(!said.err.contains("seed"), "nothing ran: {}", said.err);
+    }
+    assert_eq!(
+        std::fs::read_to_string(default.join("thesis.txt")).unwrap(),
+        "precious"
+    );
+    std::fs::remove_file(default.join("thesis.txt")).unwrap();
+    let said = fence_in(folder.path(), &["prove"]);
+    assert_eq!(said.code, 2, "{}", said.err);
+    assert!(said.err.contains("\"evidence.json\""), "{}", said.err);
 }
 
 #[test]

@@ -33,6 +33,18 @@ pub struct Evidence {
     pub scenarios: Vec<ScenarioEvidence>,
 }
 
+impl Evidence {
+    /// The names of the histories beside it, in the order of the scenarios.
+    pub fn histories(&self) -> Vec<&str> {
+        let files = self.scenarios.iter().flat_map(|scenario| {
+            let on = scenario.on.as_ref().map(|half| &half.history);
+            let defeated = scenario.defeated.as_ref().map(|half| &half.history);
+            on.into_iter().chain(defeated)
+        });
+        files.map(|file| file.history.as_str()).collect()
+    }
+}
+
 /// A digest of the guard's SQL.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GuardDigest {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, CWD, RenameFlags, access, renameat_with};
 
-use super::Evidence;
+use super::{Evidence, SCHEMA};
 
 const MAIN: &str = "evidence.json";
 
@@ -16,8 +16,8 @@ pub struct Place {
 }
 
 impl Place {
-    /// Looks whether `folder` can be replaced: its parent exists, and it is absent, empty, or holds an `evidence.json`.
-    /// Nothing is written.
+    /// Looks whether `folder` can be replaced: its parent exists, and it is absent, empty, or holds an `evidence.json` that
+    /// can be read, the histories that this names, and nothing else. Nothing is written.
     ///
     /// # Errors
     ///
@@ -28,20 +28,22 @@ impl Place {
             source,
         };
         let folder = std::path::absolute(folder).map_err(at)?;
-        let not_ours = || PublishError::NotEvidence { path: folder.clone() };
-        match std::fs::read_dir(&folder) {
-            Ok(mut entries) => {
-                let ours = entries.next().is_none() || folder.join(MAIN).is_file();
-                if !ours || std::fs::symlink_metadata(&folder).map_err(at)?.is_symlink() {
-                    return Err(not_ours());
+        let foreign = |entry: &str| PublishError::NotEvidence {
+            path: folder.clone(),
+            entry: entry.to_owned(),
+        };
+        match std::fs::symlink_metadata(&folder) {
+            Ok(found) if found.is_dir() => {
+                if let Some(entry) = foreign_entry(&folder).map_err(at)? {
+                    return Err(foreign(&entry));
                 }
             }
+            Ok(_) => return Err(PublishError::NotFolder { path: folder }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Err(not_ours()),
             Err(error) => return Err(at(error)),
         }
         let parent = folder.parent().filter(|_| folder.file_name().is_some());
-        let parent = parent.ok_or_else(not_ours)?;
+        let parent = parent.ok_or_else(|| PublishError::NotFolder { path: folder.clone() })?;
         access(parent, Access::WRITE_OK | Access::EXEC_OK).map_err(|error| at(error.into()))?;
         Ok(Place { folder })
     }
@@ -98,11 +100,13 @@ impl Publication {
     ///
     /// # Errors
     ///
-    /// [`PublishError::Io`] when something cannot be written or renamed; the old folder then stands as it was.
+    /// [`PublishError`] when something cannot be written or renamed, or something else than evidence has come to stand in
+    /// the place; what stood there then stands as it was.
     pub fn commit(self, evidence: &Evidence) -> Result<PathBuf, PublishError> {
         let mut text = serde_json::to_vec_pretty(evidence).expect("evidence has string keys only");
         text.push(b'\n');
         self.write(MAIN, &text)?;
+        Place::check(&self.place)?;
         let new = self.staging.path();
         put_in_place(new, &self.place).map_err(|source| PublishError::Io {
             path: self.place.clone(),
@@ -110,6 +114,33 @@ impl Publication {
         })?;
         Ok(self.place)
     }
+}
+
+/// The first entry, by name, that is neither `evidence.json` nor a history that it names. An `evidence.json` that cannot be
+/// read is foreign itself, once nothing else is: it tells of nobody else's work.
+fn foreign_entry(folder: &Path) -> io::Result<Option<String>> {
+    let mut entries = std::fs::read_dir(folder)?.collect::<io::Result<Vec<_>>>()?;
+    if entries.is_empty() {
+        return Ok(None);
+    }
+    entries.sort_by_key(std::fs::DirEntry::file_name);
+    let text = match std::fs::read(folder.join(MAIN)) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Err(error),
+        Err(_) => Vec::new(),
+    };
+    let evidence: Option<Evidence> = serde_json::from_slice(&text)
+        .ok()
+        .filter(|evidence: &Evidence| evidence.schema == SCHEMA);
+    let own = evidence.as_ref().map(Evidence::histories).unwrap_or_default();
+    for entry in &entries {
+        let name = entry.file_name();
+        let is_own = name == MAIN || own.iter().any(|history| name == *history);
+        if !is_own || !entry.file_type()?.is_file() {
+            return Ok(Some(name.to_string_lossy().into_owned()));
+        }
+    }
+    Ok(evidence.is_none().then(|| MAIN.to_owned()))
 }
 
 /// After this, `new` holds what stood in `place`, or nothing.
@@ -135,9 +166,23 @@ fn put_in_place(new: &Path, place: &Path) -> io::Result<()> {
 /// The evidence could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum PublishError {
-    /// The place holds something that is no evidence, and is left alone. Name another folder, or empty this one.
-    #[error("{} holds something else than evidence and is left alone", path.display())]
+    /// The place holds something that no run wrote, and is left alone. Name another folder, or empty this one.
+    #[error(
+        "{} holds \"{entry}\", which is not a run's evidence, and is left alone; name another folder with --out, or empty this one",
+        path.display()
+    )]
     NotEvidence {
+        /// The place.
+        path: PathBuf,
+        /// The first entry that is not ours.
+        entry: String,
+    },
+    /// The place is no folder, or cannot be one. Name a folder.
+    #[error(
+        "{} is no folder that could be replaced, and is left alone; name one with --out that is new, empty or holds evidence",
+        path.display()
+    )]
+    NotFolder {
         /// The place.
         path: PathBuf,
     },
@@ -158,10 +203,20 @@ mod tests {
 
     use rustix::fs::{Mode, OFlags, open};
 
-    use super::super::{GuardDigest, SCHEMA};
+    use super::super::{DefeatedHalf, GuardDigest, HistoryFile, ScenarioEvidence, Verdict};
     use super::*;
+    use crate::scenario::ScenarioId;
 
+    /// Evidence that names one history, `SEED.jsonl`.
     fn evidence(seed: u64) -> Evidence {
+        let defeated = DefeatedHalf {
+            violated: None,
+            corruption: None,
+            history: HistoryFile {
+                history: format!("{seed}.jsonl"),
+                sha256: String::new(),
+            },
+        };
         Evidence {
             schema: SCHEMA,
             seed,
@@ -172,7 +227,15 @@ mod tests {
                 sha256: String::new(),
             },
             classes: Vec::new(),
-            scenarios: Vec::new(),
+            scenarios: vec![ScenarioEvidence {
+                id: ScenarioId::S02,
+                class: "app.thing".parse().unwrap(),
+                verdict: Verdict::Inconclusive,
+                why: None,
+                on: None,
+                defeated: Some(defeated),
+                stops: Vec::new(),
+            }],
         }
     }
 
@@ -256,7 +319,66 @@ mod tests {
         assert!(matches!(error, PublishError::NotEvidence { .. }), "{error}");
         let file = folder.path().join("thesis.txt");
         let error = Place::check(&file).unwrap_err();
-        assert!(matches!(error, PublishError::NotEvidence { .. }), "{error}");
+        assert!(matches!(error, PublishError::NotFolder { .. }), "{error}");
         assert_eq!(names(folder.path()), ["thesis.txt"]);
+    }
+
+    /// What the check says is foreign in the folder.
+    fn foreign(place: &Path) -> String {
+        match Place::check(place).unwrap_err() {
+            PublishError::NotEvidence { entry, .. } => entry,
+            error => panic!("{error}"),
+        }
+    }
+
+    #[test]
+    fn a_folder_is_replaced_only_when_its_evidence_accounts_for_every_entry() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("evidence");
+        publish(&place, 1);
+        for added in ["thesis.txt", "2.jsonl", ".notes"] {
+            std::fs::write(place.join(added), "precious").unwrap();
+            assert_eq!(foreign(&place), added);
+            std::fs::remove_file(place.join(added)).unwrap();
+        }
+        std::fs::remove_file(place.join("1.jsonl")).unwrap();
+        assert!(
+            Place::check(&place).is_ok(),
+            "a history that is missing is no loss"
+        );
+        std::fs::create_dir(place.join("1.jsonl")).unwrap();
+        assert_eq!(foreign(&place), "1.jsonl", "a folder by a history's name");
+    }
+
+    #[test]
+    fn a_file_by_the_name_of_evidence_does_not_make_a_folder_ours() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+        for text in [
+            "",
+            "{}",
+            "[1]",
+            &serde_json::to_string(&evidence(1))
+                .unwrap()
+                .replace("\"schema\":1", "\"schema\":9"),
+        ] {
+            write("evidence.json", text);
+            assert_eq!(foreign(folder.path()), "evidence.json", "{text}");
+        }
+        write("thesis.txt", "precious");
+        assert_eq!(foreign(folder.path()), "thesis.txt");
+    }
+
+    #[test]
+    fn what_comes_to_stand_in_the_place_during_a_publication_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("evidence");
+        let publication = Place::check(&place).unwrap().prepare().unwrap();
+        std::fs::create_dir(&place).unwrap();
+        std::fs::write(place.join("thesis.txt"), "precious").unwrap();
+        let error = publication.commit(&evidence(1)).unwrap_err();
+        assert!(matches!(error, PublishError::NotEvidence { .. }), "{error}");
+        assert_eq!(names(&place), ["thesis.txt"]);
+        assert_eq!(names(folder.path()), ["evidence"]);
     }
 }
