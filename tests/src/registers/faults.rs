@@ -267,6 +267,27 @@ fn of_words(evidence: &Value) -> Result<Vec<Fault>, Failure> {
                 move |project| after(project, &anchor, "\"cpu_before\": ", "\"cpu_before\": 1"),
             ));
         }
+        let twin = text_of(&scenario["defeated"]["history"])?;
+        let both = [history.to_owned(), twin.to_owned()];
+        // All else that is said of it stays true: only the verdict is no longer borne out.
+        faults.push(fault(
+            format!("both halves of {id} expected another outcome, and their digests are listed anew"),
+            &class,
+            move |project| {
+                for history in &both {
+                    let file = format!("fence-evidence/{history}");
+                    project.edit(&file, |text| {
+                        let (before, rest) = text
+                            .split_once("\"expected\":\"")
+                            .ok_or("no outcome is expected")?;
+                        let rest = rest.get(3..).ok_or("no outcome is expected")?;
+                        Ok(format!("{before}\"expected\":\"CON{rest}"))
+                    })?;
+                    relist(project, history)?;
+                }
+                Ok(())
+            },
+        ));
         let outcome = text_of(&scenario["on"]["outcome"])?.to_owned();
         let anchor = format!("\"id\": \"{id}\"");
         let claimed = anchor.clone();
