@@ -85,7 +85,7 @@ impl EtcdStore {
             Error::GRpcStatus(status) if matches!(i32::from(status.code()), 1 | 2 | 4 | 14) => {
                 StoreError::Unreachable {
                     endpoints: self.endpoints(),
-                    source: Box::new(status),
+                    source: reason(status.message(), std::error::Error::source(&status)).into(),
                 }
             }
             Error::GRpcStatus(status) => StoreError::Refused {
@@ -143,4 +143,15 @@ pub(super) fn revision(header: Option<&ResponseHeader>) -> u64 {
     header
         .and_then(|header| u64::try_from(header.revision()).ok())
         .unwrap_or(0)
+}
+
+/// What lies at the bottom of a failed call, in words; the status's own message where nothing does. Shown whole, a status is
+/// a dump of everything above that.
+fn reason(message: &str, mut source: Option<&(dyn std::error::Error + 'static)>) -> String {
+    let mut reason = message.to_owned();
+    while let Some(error) = source {
+        reason = error.to_string();
+        source = error.source();
+    }
+    reason
 }
