@@ -1,10 +1,13 @@
 //! `fence epoch`: the epochs of a lock store.
 
+use std::num::NonZeroU16;
+
 use clap::{Args, Subcommand};
 use fence_core::{Epoch, TierName};
 use fence_lock::{ConnectError, EtcdStore, InitError};
 
 use crate::exit::{Ending, Failure};
+use crate::say;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum EpochCommand {
@@ -16,7 +19,7 @@ pub(crate) enum EpochCommand {
 #[derive(Debug, Args)]
 pub(crate) struct InitArguments {
     /// A client URL of the store's etcd cluster, such as http://127.0.0.1:2379; repeat it for more
-    #[arg(long, value_name = "URL", required = true)]
+    #[arg(long, value_name = "URL", required = true, value_parser = endpoint)]
     etcd: Vec<String>,
     /// The prefix under which the store keeps its keys
     #[arg(long, value_name = "PREFIX", default_value = "fence")]
@@ -53,11 +56,31 @@ async fn init(arguments: &InitArguments) -> Result<Ending, Failure> {
         InitError::Store(_) => Failure::service(error),
         InitError::Exists { .. } | InitError::Reason { .. } => Failure::usage(error),
     })?;
-    println!(
+    let begun = format!(
         "epoch {} of tier {} begins in cluster {}; register it with every resource: SELECT fence.register_epoch('{}', {})",
         record.epoch, record.tier, record.cluster_id, record.tier, record.epoch
     );
+    if let Err(failure) = say::answer(&format!("{begun}\n")) {
+        // It cannot be asked for again: the record stands.
+        say::remark(&begun);
+        return Err(failure);
+    }
     Ok(Ending::Done)
+}
+
+fn endpoint(text: &str) -> Result<String, String> {
+    let wrong = || "a client URL is http://HOST:PORT, such as http://127.0.0.1:2379".to_owned();
+    let address = text
+        .strip_prefix("http://")
+        .map(|rest| rest.trim_end_matches('/'));
+    let (host, port) = address
+        .and_then(|address| address.rsplit_once(':'))
+        .ok_or_else(wrong)?;
+    let is_host = |byte: u8| byte.is_ascii_alphanumeric() || b".-_[]:".contains(&byte);
+    match port.parse::<NonZeroU16>() {
+        Ok(_) if !host.is_empty() && host.bytes().all(is_host) => Ok(text.to_owned()),
+        _ => Err(wrong()),
+    }
 }
 
 fn epoch(text: &str) -> Result<Epoch, String> {

@@ -3,6 +3,8 @@
 use std::error::Error;
 use std::process::ExitCode;
 
+use crate::say;
+
 /// The table at the end of `fence --help`.
 pub(crate) const HELP: &str = "\
 Exit codes:
@@ -73,7 +75,7 @@ pub(crate) fn report(result: Result<Ending, Failure>) -> ExitCode {
         Ok(ending) => ExitCode::from(ending.code()),
         Err(failure) => {
             let (Failure::Usage(error) | Failure::Service(error)) = &failure;
-            eprintln!("error: {}", chain(error.as_ref()));
+            say::remark(&format!("error: {}", chain(error.as_ref())));
             ExitCode::from(failure.code())
         }
     }

@@ -1,5 +1,7 @@
 //! The `fence` command: proves, class by class, that a stale holder's write is refused.
 
+#![deny(clippy::print_stdout, clippy::print_stderr)] // they panic when nobody reads: see `say`
+
 mod arguments;
 mod config;
 mod epoch;
@@ -7,6 +9,7 @@ mod exit;
 mod guard;
 mod prove;
 mod register;
+mod say;
 mod token;
 
 use std::process::ExitCode;

@@ -6,7 +6,6 @@ mod selection;
 mod summary;
 mod versions;
 
-use std::io::Write;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -16,13 +15,14 @@ use pause_kit::evidence::{Place, Verdict};
 use pause_kit::plan::{Halves, Plan};
 use pause_kit::reaper::ReaperCommand;
 use pause_kit::run::{Report, run as play};
-use pause_kit::scenario::ScenarioId;
+use pause_kit::scenario::{ScenarioId, UnknownScenario};
 use pause_kit::services::{Services, ServicesConfig};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::arguments::REAPER;
 use crate::config::Manifest;
 use crate::exit::{Ending, Failure};
+use crate::say;
 use progress::Progress;
 
 /// What to prove, and where to put the evidence.
@@ -35,10 +35,10 @@ pub(crate) struct ProveArguments {
     #[arg(long, value_name = "CLASS")]
     class: Vec<ClassName>,
     /// Run this scenario only, such as S02; repeat it for more
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = scenario)]
     scenario: Vec<ScenarioId>,
     /// Draw the schedule from this number [default: a random one, which is printed]
-    #[arg(long, value_name = "N", value_parser = seed)]
+    #[arg(long, value_name = "N", value_parser = seed, allow_negative_numbers = true)]
     seed: Option<u64>,
     /// Put the evidence into this folder, which is replaced whole [default: fence-evidence beside fence.toml; nowhere
     /// when only a part is run]
@@ -70,7 +70,7 @@ pub(crate) fn run(arguments: &ProveArguments) -> Result<Ending, Failure> {
     let report = match report {
         Ok(report) => report,
         Err(number) => {
-            eprintln!("interrupted: everything that was started is gone, and no evidence was written");
+            say::remark("interrupted: everything that was started is gone, and no evidence was written");
             return Ok(Ending::Signal(number));
         }
     };
@@ -78,8 +78,7 @@ pub(crate) fn run(arguments: &ProveArguments) -> Result<Ending, Failure> {
         Some(place) => Some(keep(&place, &report).map_err(Failure::usage)?),
         None => None,
     };
-    // Whoever has closed standard output does not want the table; the code says the rest.
-    let _ = std::io::stdout().write_all(summary::text(&plan, &report.evidence, kept.as_deref()).as_bytes());
+    say::show(&summary::text(&plan, &report.evidence, kept.as_deref()));
     Ok(ending(&plan, &report))
 }
 
@@ -131,6 +130,11 @@ async fn interrupted() -> Result<u8, Failure> {
 fn seed(text: &str) -> Result<u64, String> {
     text.parse()
         .map_err(|_| "a seed is a number, 0 to 18446744073709551615".to_owned())
+}
+
+fn scenario(text: &str) -> Result<ScenarioId, UnknownScenario> {
+    let id = text.to_ascii_uppercase().parse();
+    id.or_else(|_: UnknownScenario| text.parse())
 }
 
 fn keep(place: &Place, report: &Report) -> Result<PathBuf, pause_kit::evidence::PublishError> {

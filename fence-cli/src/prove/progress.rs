@@ -13,6 +13,7 @@ use pause_kit::schedule::Slot;
 use pause_kit::services::Services;
 
 use super::versions;
+use crate::say;
 
 /// Shows how a run goes on.
 pub(super) struct Progress {
@@ -75,14 +76,14 @@ impl Progress {
     fn line(&self, text: &str) {
         match &self.bar {
             Some(bar) => bar.println(text),
-            None => eprintln!("{text}"),
+            None => say::remark(text),
         }
     }
 
     fn now(&self, text: &str) {
         match &self.bar {
             Some(bar) => bar.set_message(text.to_owned()),
-            None => eprintln!("{text}"),
+            None => say::remark(text),
         }
     }
 }

@@ -15,6 +15,7 @@ use fence_core::{Day, Days};
 
 use crate::config::Manifest;
 use crate::exit::{Ending, Failure};
+use crate::say;
 use file::RegisterFile;
 
 /// What to do with the registers.
@@ -65,7 +66,7 @@ pub(crate) fn run(command: &RegisterCommand) -> Result<Ending, Failure> {
         RegisterCommand::Check(arguments) => check(arguments),
         RegisterCommand::List(arguments) => {
             let (_, register, today) = open(&arguments.common)?;
-            print!("{}", list::text(&register, today, arguments.due));
+            say::answer(&list::text(&register, today, arguments.due))?;
             Ok(Ending::Done)
         }
     }
@@ -79,8 +80,8 @@ fn check(arguments: &CheckArguments) -> Result<Ending, Failure> {
     };
     let outcome = check::check(&manifest, &register, &folder, today).map_err(Failure::usage)?;
     match arguments.json {
-        true => println!("{}", table::json(&outcome)),
-        false => print!("{}", table::text(&outcome)),
+        true => say::answer(&format!("{}\n", table::json(&outcome)))?,
+        false => say::answer(&table::text(&outcome))?,
     }
     match outcome.findings.is_empty() {
         true => Ok(Ending::Done),

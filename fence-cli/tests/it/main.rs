@@ -3,6 +3,7 @@
 
 mod command;
 mod faults;
+mod output;
 mod risks;
 mod selection;
 mod token;

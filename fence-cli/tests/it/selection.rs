@@ -27,7 +27,10 @@ fn a_wrong_argument_is_named_with_the_right_form_and_nothing_runs() {
             vec!["prove", "--class", "app.thin"],
             vec!["\"app.thin\"", "there are app.thing"],
         ),
-        (vec!["prove", "--seed", "-1"], vec!["-1"]),
+        (
+            vec!["prove", "--seed", "-1"],
+            vec!["'-1'", "0 to 18446744073709551615"],
+        ),
         (
             vec!["prove", "--seed", "seven"],
             vec!["seven", "0 to 18446744073709551615"],
@@ -45,6 +48,18 @@ fn a_wrong_argument_is_named_with_the_right_form_and_nothing_runs() {
                 "0",
             ],
             vec!["1 to 32767"],
+        ),
+        (
+            vec!["epoch", "init", "--etcd", "nonsense", "--tier", "x"],
+            vec!["'nonsense'", "http://HOST:PORT"],
+        ),
+        (
+            vec!["epoch", "init", "--etcd", "http://a b:1", "--tier", "x"],
+            vec!["'http://a b:1'", "http://HOST:PORT"],
+        ),
+        (
+            vec!["epoch", "init", "--etcd", "http://127.0.0.1:0", "--tier", "x"],
+            vec!["'http://127.0.0.1:0'", "http://HOST:PORT"],
         ),
     ] {
         let said = fence_in(folder.path(), &arguments);
@@ -121,6 +136,10 @@ fn an_unreachable_lock_store_is_code_4() {
     );
     assert_eq!(said.code, 4, "{}", said.err);
     assert!(said.err.contains("http://127.0.0.1:1"), "{}", said.err);
+    assert!(said.err.contains("Connection refused"), "{}", said.err);
+    for dump in ["Os {", "ConnectError", "code: "] {
+        assert!(!said.err.contains(dump), "{}", said.err);
+    }
 }
 
 #[test]
@@ -141,4 +160,14 @@ fn the_seed_is_printed_also_when_it_was_drawn() {
     let drawn: std::collections::BTreeSet<String> = (0..4).map(|_| seed(&["prove"])).collect();
     assert!(drawn.iter().all(|seed| seed.parse::<u64>().is_ok()), "{drawn:?}");
     assert!(drawn.len() > 1, "one seed came every time: {drawn:?}");
+}
+
+#[test]
+fn the_name_of_a_scenario_may_be_written_small() {
+    let folder = project();
+    let said = fence_in(folder.path(), &["prove", "--scenario", "s02"]);
+    assert_eq!(said.code, 4, "it went on to the services: {}", said.err);
+    let said = fence_in(folder.path(), &["prove", "--scenario", "s2"]);
+    assert_eq!(said.code, 2);
+    assert!(said.err.contains("\"s2\""), "{}", said.err);
 }

@@ -39,6 +39,35 @@ fn a_token_of_another_issuer_is_said_to_be_opaque() {
 }
 
 #[test]
+fn a_token_of_revision_0_is_said_to_be_just_that() {
+    for (token, epoch) in [("562949953421312", 2), ("281474976710656", 1)] {
+        let said = fence(&["token", token]);
+        assert_eq!(said.code, 0);
+        let words =
+            format!("epoch     none: it would be revision 0 of epoch {epoch}, and revisions begin at 1");
+        assert!(said.out.contains(&words), "{}", said.out);
+        assert!(!said.out.contains("below"), "{}", said.out);
+    }
+}
+
+#[test]
+fn a_header_that_was_pasted_is_answered_with_its_digits() {
+    for pasted in [
+        "\"281474976710691\";grant=\"x\"",
+        "Fencing-Token: \"281474976710691\";grant=\"x\"",
+        "281474976710691;grant=x",
+    ] {
+        let said = fence(&["token", pasted]);
+        assert_eq!(said.code, 2, "{pasted}");
+        assert!(
+            said.err.contains("give the digits alone: 281474976710691\n"),
+            "{pasted}: {}",
+            said.err
+        );
+    }
+}
+
+#[test]
 fn what_is_no_token_is_code_2_with_the_right_form() {
     for (text, form) in [
         ("007", "no leading zero"),
