@@ -48,7 +48,8 @@ comm -13 "$before" "$after" | while read -r link; do
       ;;
     *)
       unit=${link##*/}
-      if command -v deb-systemd-helper >/dev/null; then deb-systemd-helper disable "$unit" || true; fi
+      # It speaks only to a package's own script; the link is removed in any case.
+      DPKG_MAINTSCRIPT_PACKAGE=fence deb-systemd-helper disable "$unit" || true
       rm -f "$link"
       ;;
   esac

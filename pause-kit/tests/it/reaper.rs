@@ -25,11 +25,17 @@ impl OtherKit {
     fn start() -> Self {
         let reaper = Path::new(env!("CARGO_BIN_EXE_pause-kit-reaper"));
         let program = reaper.with_file_name("examples").join("hold");
-        let mut command = Command::new(&program);
+        assert!(
+            program.exists(),
+            "no {}; run all of pause-kit's tests",
+            program.display()
+        );
+        // What a shell starts in the background ignores SIGINT, and so would the kit: a signal that is ignored ends nothing.
+        let mut command = Command::new("env");
+        command.arg("--default-signal=INT,TERM").arg(&program);
         command.env("FENCE_REAPER", reaper).stdout(Stdio::piped());
         let run = command.spawn();
-        let mut process = run
-            .unwrap_or_else(|error| panic!("{}: {error}; run all of pause-kit's tests", program.display()));
+        let mut process = run.unwrap_or_else(|error| panic!("env {}: {error}", program.display()));
         let mut lines = BufReader::new(process.stdout.take().unwrap())
             .lines()
             .map(Result::unwrap);
