@@ -2,7 +2,7 @@
 
 use fence_core::Enforcement;
 use pause_kit::scenario::ScenarioId;
-use pause_kit::target::{ClassProof, RequestForm, Target, Template};
+use pause_kit::target::{ClassProof, PlaceStep, RequestForm, Target, Template};
 
 use super::manifest::{Class, Manifest};
 
@@ -22,6 +22,15 @@ pub(crate) enum Step {
     Key(String),
     /// Into an array.
     Index(usize),
+}
+
+impl From<&PlaceStep> for Step {
+    fn from(step: &PlaceStep) -> Step {
+        match step {
+            PlaceStep::Key(key) => Step::Key(key.clone()),
+            PlaceStep::Index(index) => Step::Index(*index),
+        }
+    }
 }
 
 /// Where a check stands.
@@ -48,6 +57,9 @@ impl At {
         })
     }
 }
+
+/// The longest bound of a guard that a scenario waits for.
+const BOUND_MAX_MS: u64 = 60_000;
 
 const BEFORE: &[&str] = &["fence", "bin", "prefix", "database_url"];
 const READY: &[&str] = &[
@@ -179,6 +191,20 @@ impl Check<'_> {
             self.request(&front.write, WRITE, &at.key("front").key("write"))?;
             self.request(&front.raise, READ, &at.key("front").key("raise"))?;
         }
+        for (name, bound) in [("deadline_ms", proof.deadline_ms), ("idle_ms", proof.idle_ms)] {
+            if !(1..=BOUND_MAX_MS).contains(&bound) {
+                let fault = format!("{name} is 1 to {BOUND_MAX_MS} milliseconds, got {bound}");
+                return at.key(name).fault(fault);
+            }
+        }
+        if !matches!(proof.writes.table.split_once('.'), Some((schema, table)) if !schema.is_empty() && !table.is_empty())
+        {
+            let fault = format!(
+                "table is schema.table, such as public.transfer, got \"{}\"",
+                proof.writes.table
+            );
+            return at.key("writes").key("table").fault(fault);
+        }
         let read = at.key("read");
         match (&proof.read.path, &proof.read.id, &proof.read.sql) {
             (Some(path), Some(_), None) => self.template(path, READ, read.key("path"))?,
@@ -253,6 +279,13 @@ impl Check<'_> {
     }
 
     fn request(&self, request: &RequestForm, allowed: &[&str], at: &At) -> Result<(), Fault> {
+        if request.method.is_empty() || !request.method.bytes().all(|byte| byte.is_ascii_uppercase()) {
+            let fault = format!(
+                "method is capital letters, such as POST, got \"{}\"",
+                request.method
+            );
+            return at.key("method").fault(fault);
+        }
         self.template(&request.path, allowed, at.key("path"))?;
         for (name, value) in &request.headers {
             self.template(value, allowed, at.key("headers").key(name))?;

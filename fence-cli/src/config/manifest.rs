@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use fence_core::{ClassName, Days, Enforcement, Purpose, TierName, Ttl};
-use pause_kit::target::{ClassProof, Guard, Target};
+use pause_kit::target::{ClassProof, Guard, Place, Target};
 use serde::Deserialize;
 
 use super::check::{self, Step};
@@ -97,6 +97,22 @@ impl Manifest {
     pub(crate) fn place(&self, way: &[Step]) -> (&Path, usize) {
         let (file, text) = &self.source;
         (file, Lines::new(file, text).line_of(way))
+    }
+
+    /// A fault that only the run could find, on its line.
+    pub(crate) fn fault_at(&self, place: &Place, message: impl ToString) -> ConfigError {
+        let steps: Vec<Step> = place.steps().iter().map(Step::from).collect();
+        self.fault(&steps, message)
+    }
+
+    /// A fault at the end of this way.
+    pub(crate) fn fault(&self, way: &[Step], message: impl ToString) -> ConfigError {
+        let (file, line) = self.place(way);
+        ConfigError::Line {
+            file: file.to_owned(),
+            line,
+            message: message.to_string(),
+        }
     }
 
     fn anchor(&mut self) {

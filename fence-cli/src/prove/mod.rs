@@ -1,6 +1,7 @@
 //! `fence prove`.
 
 mod etcd;
+mod programs;
 mod progress;
 mod selection;
 mod summary;
@@ -54,6 +55,7 @@ pub(crate) fn run(arguments: &ProveArguments) -> Result<Ending, Failure> {
     let manifest = Manifest::load(arguments.config.as_deref()).map_err(Failure::usage)?;
     let plan = selection::plan(arguments, &manifest).map_err(Failure::usage)?;
     let place = place(arguments, &manifest)?;
+    programs::find(&plan, &manifest).map_err(Failure::usage)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -108,9 +110,10 @@ async fn whole(plan: &Plan, manifest: &Manifest) -> Result<Report, Failure> {
     progress.services_run(&services, started.elapsed());
     let report = play(plan, &services, &etcd::EtcdStores, &progress).await;
     progress.end();
-    report.map_err(|error| match error.is_in_configuration() {
-        true => Failure::usage(error),
-        false => Failure::service(error),
+    report.map_err(|error| match (error.place(), error.is_in_configuration()) {
+        (Some(place), _) => Failure::usage(manifest.fault_at(place, &error)),
+        (None, true) => Failure::usage(error),
+        (None, false) => Failure::service(error),
     })
 }
 

@@ -66,7 +66,7 @@ prepare = [
 ]
 
 [classes."app.thing".proof.holder]
-command = ["{bin}/worker", "{etcd.entity}", "{prefix}", "{resource}", "{key}"]
+command = ["{bin}/fence", "{etcd.entity}", "{prefix}", "{resource}", "{key}"]
 gate = "before-send"
 
 [classes."app.thing".proof.front.write]
@@ -95,6 +95,6 @@ setup = [
 ]
 
 [targets.app.resource]
-command = ["{bin}/app", "{database_url}"]
+command = ["{bin}/fence", "{database_url}"]
 ready = "listening on "
 "#;

@@ -96,6 +96,41 @@ fn each_fault_is_named_with_its_line_the_wrong_word_and_the_right_form() {
             "ready = \"\"",
             vec!["ready is empty"],
         ),
+        (
+            "deadline_ms = 2000",
+            "deadline_ms = 0",
+            vec!["deadline_ms is 1 to 60000 milliseconds, got 0"],
+        ),
+        (
+            "idle_ms = 5000",
+            "idle_ms = 0",
+            vec!["idle_ms is 1 to 60000 milliseconds, got 0"],
+        ),
+        (
+            "table = \"public.write\"",
+            "table = \"write\"",
+            vec!["schema.table", "\"write\""],
+        ),
+        (
+            "{ method = \"POST\", path",
+            "{ method = \"post it\", path",
+            vec!["method is capital letters", "\"post it\""],
+        ),
+        (
+            "[\"{bin}/fence\", \"{etcd.entity}\"",
+            "[\"{bin}/fense\", \"{etcd.entity}\"",
+            vec!["/fense", "no program"],
+        ),
+        (
+            "command = [\"{bin}/fence\", \"{database_url}\"]",
+            "command = [\"no-such-program\", \"{database_url}\"]",
+            vec!["\"no-such-program\"", "PATH"],
+        ),
+        (
+            "{ sql = \"SELECT fence",
+            "{ command = [\"{fence}s\"] }, { sql = \"SELECT fence",
+            vec!["/fences", "no program"],
+        ),
     ] {
         let (said, line) = with(sound, fault);
         assert_eq!(said.code, 2, "{fault}: {}", said.err);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use fence_core::TierName;
 
 use crate::services::{SpawnError, WaitLineError};
-use crate::target::MissingValue;
+use crate::target::{MissingValue, Place};
 
 /// The run could not go on, so that it shows nothing.
 #[derive(Debug, thiserror::Error)]
@@ -30,29 +30,22 @@ pub enum RunError {
         /// The SQLSTATE and message.
         why: String,
     },
-    /// A step of the target's set-up is refused. Correct the step.
-    #[error("the step `{step}` failed: {why}")]
-    Step {
-        /// The step.
-        step: String,
-        /// What was answered.
+    /// What is declared at this place does not fit the target: a step that is refused, a table that is not there, a gate at
+    /// which no holder stands. Correct it there.
+    #[error("{at}: {why}")]
+    Declared {
+        /// The way to what was declared.
+        at: Place,
+        /// What is wrong with it, and what was found instead.
         why: String,
     },
     /// A text of the target holds a placeholder that has no value there. Correct the text.
     #[error(transparent)]
     Value(MissingValue),
-    /// A command of the target's set-up failed.
-    #[error("the command `{step}` failed: {why}")]
-    Command {
-        /// The command.
-        step: String,
-        /// How it ended, with its last words.
-        why: String,
-    },
     /// A program of the target cannot be started. Build it, or correct its path.
     #[error("a program could not be started")]
     Spawn(#[source] SpawnError),
-    /// The resource did not become ready. Its last words are in the source.
+    /// The resource cannot be waited for. The reaper has gone, and the resource with it.
     #[error("the resource did not start")]
     NotReady(#[source] WaitLineError),
     /// The services hold no lock store for a tier.
@@ -76,8 +69,27 @@ impl RunError {
     pub fn is_in_configuration(&self) -> bool {
         matches!(
             self,
-            RunError::File { .. } | RunError::Sql { .. } | RunError::Step { .. } | RunError::Value(_)
+            RunError::File { .. } | RunError::Sql { .. } | RunError::Declared { .. } | RunError::Value(_)
         )
+    }
+
+    /// The way to what was declared wrongly, where the fault can be told to stand there.
+    pub fn place(&self) -> Option<&Place> {
+        match self {
+            RunError::Declared { at, .. } => Some(at),
+            _ => None,
+        }
+    }
+
+    /// For `map_err`: PostgreSQL refuses SQL that is declared at this place. Anything but an answer is the service's fault.
+    pub(crate) fn sql(at: Place, what: String) -> impl FnOnce(tokio_postgres::Error) -> RunError {
+        move |source| match source.as_db_error() {
+            Some(_) => RunError::Declared {
+                at,
+                why: format!("{what}: {}", crate::scenario::said(&source)),
+            },
+            None => RunError::lost(&what)(source),
+        }
     }
 
     pub(crate) fn lost<E: Into<Box<dyn Error + Send + Sync>>>(what: &str) -> impl Fn(E) -> RunError {

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::run::RunError;
-use crate::target::{RequestForm, Values};
+use crate::target::{Place, RequestForm, Values};
 
 use super::half::filled;
 
@@ -26,17 +26,25 @@ pub(crate) struct NoAnswer {
     source: reqwest::Error,
 }
 
-/// A request of a set-up: anything but 2xx ends the run.
-pub(crate) async fn prepare(to: SocketAddr, form: &RequestForm, values: &Values) -> Result<(), RunError> {
+/// A request of a set-up, which is declared at this place: anything but 2xx ends the run.
+pub(crate) async fn prepare(
+    to: SocketAddr,
+    form: &RequestForm,
+    values: &Values,
+    at: Place,
+) -> Result<(), RunError> {
     let step = format!("{} {}", form.method, filled(&form.path, values)?);
     let answered = send(to, form, values, None)
         .await?
         .map_err(RunError::lost("the resource"))?;
     match answered.status {
         200..=299 => Ok(()),
-        status => Err(RunError::Step {
-            step,
-            why: format!("answered {status}: {}", String::from_utf8_lossy(&answered.body)),
+        status => Err(RunError::Declared {
+            at,
+            why: format!(
+                "{step} was answered {status}: {}",
+                String::from_utf8_lossy(&answered.body)
+            ),
         }),
     }
 }

@@ -8,9 +8,11 @@ use super::exchanges::{Forms, Kind, Seen, seen};
 use super::grants::Granted;
 use super::half::{Half, SOON, spec};
 use super::trouble::{Trouble, within};
-use crate::gates::{self, Gate, Gates};
+use crate::gates::{self, Gate, GateError, Gates};
 use crate::path::{Path, PathOptions, Replacement};
+use crate::run::RunError;
 use crate::services::Child;
+use crate::target::Place;
 
 /// A holder. Everything it says to the resource, or to the database, goes over `path`.
 pub(crate) struct Holder {
@@ -19,6 +21,8 @@ pub(crate) struct Holder {
     pub(crate) path: Path,
     gates: Gates,
     gate: String,
+    /// Where the holder is declared.
+    declared: Place,
     forms: Option<Forms>,
     grant: OnceLock<Granted>,
 }
@@ -67,6 +71,7 @@ impl Holder {
             path,
             gates,
             gate: proof.holder.gate.clone(),
+            declared: Place::proof(half.task.class.name.as_str()).key("holder"),
             forms: Forms::of(proof, &half.values).map_err(Trouble::lost("the front's forms"))?,
             grant: OnceLock::new(),
         })
@@ -92,7 +97,16 @@ impl Holder {
         let arrived = self.gates.arrived(&self.gate);
         self.awaits(&format!("it stood at {}", self.gate), arrived)
             .await?
-            .map_err(Trouble::step("the holder stood at another gate"))
+            .map_err(|error| match error {
+                GateError::Unknown { name, .. } => Trouble::Declared(RunError::Declared {
+                    at: self.declared.key("gate"),
+                    why: format!(
+                        "gate = \"{}\", but the holder stands at the gate \"{name}\"",
+                        self.gate
+                    ),
+                }),
+                error => Trouble::step("the holder's gates")(error),
+            })
     }
 
     /// Waits until its first write has come to the path whole, whether it was handed on or is held.

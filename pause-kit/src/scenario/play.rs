@@ -17,6 +17,7 @@ pub(crate) async fn play<'a>(ground: Ground<'a>, task: Assignment<'a>) -> Result
     };
     let mut trouble = match played {
         Ok(()) => None,
+        Err(Trouble::Declared(error)) => return Err(error),
         Err(Trouble::Lost { what, source }) => return Err(RunError::Lost { what, source }),
         Err(trouble) => Some(trouble),
     };

@@ -50,6 +50,9 @@ pub(crate) enum Trouble {
     /// The probes could not all be asked.
     #[error("the probes could not all be asked")]
     Probes(#[source] RunError),
+    /// What is declared does not fit the target: the run cannot go on.
+    #[error(transparent)]
+    Declared(RunError),
     /// A part of the kit or a service failed: the run cannot go on.
     #[error("{what}")]
     Lost {

@@ -5,10 +5,12 @@
 
 mod front;
 mod model;
+mod place;
 mod template;
 
 pub use front::{Front, RequestForm};
 pub use model::{
     ClassProof, Guard, Holder, LedgerWrites, MoveColumns, Read, Replacement, Resource, Step, Target,
 };
+pub use place::{Place, PlaceStep};
 pub use template::{MissingValue, ParseTemplateError, Template, Values};

@@ -185,3 +185,63 @@ fn sql_of_the_guard_that_fails_is_named_with_its_line() {
     assert_eq!(run.code, Some(2), "{}", run.text);
     assert!(run.text.contains("0001_wrong.sql:3: 42703"), "{}", run.text);
 }
+
+#[test]
+fn what_only_a_run_can_find_wrong_in_the_file_is_code_2_with_its_line() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let sound = std::fs::read_to_string(root.join("fence.toml")).unwrap();
+    let sound = sound
+        .replace("guard_sql = \"", &format!("guard_sql = \"{}/", root.display()))
+        .replace("defeat_sql = \"", &format!("defeat_sql = \"{}/", root.display()));
+    for (was, fault, named) in [
+        (
+            "gate = \"before-send\"",
+            "gate = \"before-sendd\"",
+            "gate = \"before-sendd\", but the holder stands at the gate \"before-send\"",
+        ),
+        (
+            "table = \"public.transfer\"",
+            "table = \"public.transferr\"",
+            "table = \"public.transferr\" cannot be read: 42P01",
+        ),
+        (
+            "job = \"reference\"",
+            "job = \"referense\"",
+            "job = \"referense\" is no column of public.transfer: 42703",
+        ),
+        (
+            "balances = \"SELECT id, balance FROM account\"",
+            "balances = \"SELECT id, balance FROM acount\"",
+            "the query fails: 42P01",
+        ),
+        (
+            "sql = \"SELECT fence.register_epoch('entity', 1)\"",
+            "sql = \"SELECT fence.register_epok('entity', 1)\"",
+            "fence.register_epok('entity', 1)` failed: 42883",
+        ),
+        ("\"--tier\", \"entity\"]", "\"--teir\", \"entity\"]", "'--teir'"),
+        (
+            "ready = \"listening on \"",
+            "ready = \"listening\"",
+            "goes on with \" on 127.0.0.1:",
+        ),
+        (
+            "path = \"/accounts\", body = '{\"id\":\"{key}\"",
+            "path = \"/acounts\", body = '{\"id\":\"{key}\"",
+            "POST /acounts was answered 404",
+        ),
+    ] {
+        assert_eq!(sound.matches(was).count(), 1, "{was}");
+        let folder = tempfile::tempdir().unwrap();
+        let config = folder.path().join("fence.toml");
+        std::fs::write(&config, sound.replace(was, fault)).unwrap();
+        let line = sound[..sound.find(was).unwrap()].matches('\n').count() + 1;
+        let run = prove(&["--config", config.to_str().unwrap(), "--scenario", "S02"]);
+        assert_eq!(run.code, Some(2), "{fault}: {}", run.text);
+        assert!(
+            run.text.contains(&format!("fence.toml:{line}: ")) && run.text.contains(named),
+            "{fault} on line {line} should name {named}: {}",
+            run.text
+        );
+    }
+}

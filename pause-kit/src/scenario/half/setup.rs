@@ -17,7 +17,7 @@ use crate::scenario::clock::RunClock;
 use crate::scenario::grants::Grants;
 use crate::services::{DatabaseUrl, Postgres};
 use crate::sql_files;
-use crate::target::Values;
+use crate::target::{LedgerWrites, Place, Values};
 
 impl<'a> Half<'a> {
     /// Sets a half up: nothing of it is shared with another half but the servers.
@@ -74,7 +74,8 @@ impl<'a> Half<'a> {
             sql: &sql,
             who: &name,
         };
-        setup.take(&target.setup, None).await?;
+        let at = Place::target(&task.class.proof.target);
+        setup.take(&target.setup, &at.key("setup"), None).await?;
         if task.kind == HalfKind::Defeated {
             sql_files::one(&target.defeat_sql)?.apply(&sql).await?;
         }
@@ -82,11 +83,19 @@ impl<'a> Half<'a> {
         for number in 0..replicas_of(task.slot.scenario) {
             replicas.push(
                 setup
-                    .replica(&target.resource.command, &target.resource.ready, number)
+                    .replica(&target.resource, &at.key("resource"), number)
                     .await?,
             );
         }
-        setup.take(&task.class.proof.prepare, Some(&replicas[0])).await?;
+        let at = Place::proof(task.class.name.as_str());
+        setup
+            .take(&task.class.proof.prepare, &at.key("prepare"), Some(&replicas[0]))
+            .await?;
+        columns(&sql, &task.class.proof.writes, at.key("writes")).await?;
+        if let Some(query) = &task.class.proof.read.sql {
+            let failed = RunError::sql(at.key("read").key("sql"), "the query fails".to_owned());
+            sql.prepare(&filled(query, &values)?).await.map_err(failed)?;
+        }
 
         let tier = &task.class.tier;
         let endpoint = services.etcd(tier.as_str()).map(|etcd| etcd.endpoint());
@@ -103,7 +112,12 @@ impl<'a> Half<'a> {
             .await
             .map_err(RunError::lost("the order of commits could not be followed"))?;
         let opening = match &task.class.proof.balances {
-            Some(query) => balances(&sql, &filled(query, &values)?).await?,
+            Some(query) => {
+                let failed = RunError::sql(at.key("balances"), "the query fails".to_owned());
+                let query = filled(query, &values)?;
+                sql.prepare(&query).await.map_err(failed)?;
+                balances(&sql, &query).await?
+            }
             None => Vec::new(),
         };
         Ok(Half {
@@ -149,6 +163,40 @@ pub(crate) async fn balances(
         .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)))
         .collect::<Result<_, tokio_postgres::Error>>()
         .map_err(RunError::lost("balances is a query for a text and a bigint"))
+}
+
+/// Looks whether the table and columns of the writes are there, before anything rests on them.
+async fn columns(sql: &tokio_postgres::Client, writes: &LedgerWrites, at: Place) -> Result<(), RunError> {
+    let table = &writes.table;
+    let look = async |query: String| sql.prepare(&query).await;
+    let failed = RunError::sql(at.key("table"), format!("table = \"{table}\" cannot be read"));
+    look(format!("SELECT FROM {table}")).await.map_err(failed)?;
+    let moves = writes.moves.iter();
+    let moves = moves.flat_map(|moves| {
+        [
+            ("from", &moves.from),
+            ("to", &moves.to),
+            ("amount", &moves.amount),
+        ]
+    });
+    let named = [
+        Some(("key", &writes.key)),
+        Some(("id", &writes.id)),
+        writes.token.as_ref().map(|column| ("token", column)),
+        writes.job.as_ref().map(|column| ("job", column)),
+    ];
+    let named = named
+        .into_iter()
+        .flatten()
+        .map(|(name, column)| (at.key(name), name, column));
+    let moves = moves.map(|(name, column)| (at.key("moves").key(name), name, column));
+    for (at, name, column) in named.chain(moves) {
+        let failed = RunError::sql(at, format!("{name} = \"{column}\" is no column of {table}"));
+        look(format!("SELECT {column} FROM {table}"))
+            .await
+            .map_err(failed)?;
+    }
+    Ok(())
 }
 
 /// S05 needs a second process of the resource, because its first one stands still.

@@ -5,8 +5,8 @@ use tokio_postgres::Client;
 use super::{Ground, Replica, SOON};
 use crate::run::RunError;
 use crate::scenario::front;
-use crate::services::ProcessSpec;
-use crate::target::{Step, Template, Values};
+use crate::services::{ProcessSpec, WaitLineError};
+use crate::target::{Place, Resource, Step, Template, Values};
 
 /// Takes the target's steps for one half.
 pub(super) struct Steps<'a> {
@@ -19,32 +19,35 @@ pub(super) struct Steps<'a> {
 }
 
 impl Steps<'_> {
-    /// Takes them in order. `replica` is the resource, where it has been started.
-    pub(super) async fn take(&self, steps: &[Step], replica: Option<&Replica>) -> Result<(), RunError> {
+    /// Takes those that are declared at this place, in order. `replica` is the resource, where it has been started.
+    pub(super) async fn take(
+        &self,
+        steps: &[Step],
+        at: &Place,
+        replica: Option<&Replica>,
+    ) -> Result<(), RunError> {
         let values = match replica {
             Some(replica) => self.values.clone().with("resource", replica.address.to_string()),
             None => self.values.clone(),
         };
-        for step in steps {
+        for (index, step) in steps.iter().enumerate() {
+            let at = at.index(index);
             if let Some(command) = &step.command {
-                self.command(command, &values).await?;
+                self.command(command, &values, at.key("command")).await?;
             } else if let Some(sql) = &step.sql {
                 let text = filled(sql, &values)?;
                 self.sql
                     .batch_execute(&text)
                     .await
-                    .map_err(|source| RunError::Step {
-                        step: text,
-                        why: said(&source),
-                    })?;
+                    .map_err(RunError::sql(at.key("sql"), format!("`{text}` failed")))?;
             } else if let (Some(request), Some(replica)) = (&step.request, replica) {
-                front::prepare(replica.address, request, &values).await?;
+                front::prepare(replica.address, request, &values, at.key("request")).await?;
             }
         }
         Ok(())
     }
 
-    async fn command(&self, command: &[Template], values: &Values) -> Result<(), RunError> {
+    async fn command(&self, command: &[Template], values: &Values, at: Place) -> Result<(), RunError> {
         let spec = spec(&format!("{}-setup", self.who), command, values)?;
         let step = std::iter::once(spec.program.display().to_string())
             .chain(spec.args.iter().cloned())
@@ -54,39 +57,52 @@ impl Steps<'_> {
         let ended = tokio::time::timeout(SOON, child.exited()).await;
         match ended {
             Ok(Ok(ended)) if ended.success() => Ok(()),
-            Ok(Ok(ended)) => Err(RunError::Command {
-                step,
-                why: format!("ended with {ended}: {}", child.tail()),
+            Ok(Ok(ended)) => Err(RunError::Declared {
+                at,
+                why: format!("`{step}` ended with {ended}: {}", child.tail()),
             }),
             Ok(Err(error)) => Err(RunError::lost("the reaper is gone")(error)),
-            Err(_) => Err(RunError::Command {
-                step,
-                why: format!("did not end within {} s", SOON.as_secs()),
-            }),
+            Err(_) => Err(RunError::lost("a command of the set-up does not end")(format!(
+                "`{step}` still ran after {} s",
+                SOON.as_secs()
+            ))),
         }
     }
 
-    /// Starts a process of the resource and waits until it tells its address.
+    /// Starts a process of the resource, which is declared at this place, and waits until it tells its address.
     pub(super) async fn replica(
         &self,
-        command: &[Template],
-        ready: &str,
+        resource: &Resource,
+        at: &Place,
         number: usize,
     ) -> Result<Replica, RunError> {
+        let Resource { command, ready } = resource;
         let spec = spec(
             &format!("{}-resource-{}", self.who, number + 1),
             command,
             self.values,
         )?;
         let child = self.ground.services.spawn(spec).await.map_err(RunError::Spawn)?;
-        let rest = child.wait_line(ready, SOON).await.map_err(RunError::NotReady)?;
+        let rest = child.wait_line(ready, SOON).await.map_err(|error| match error {
+            WaitLineError::Ended { .. } => RunError::Declared {
+                at: at.key("command"),
+                why: error.to_string(),
+            },
+            WaitLineError::Silent { .. } => RunError::Declared {
+                at: at.key("ready"),
+                why: error.to_string(),
+            },
+            WaitLineError::Gone(_) => RunError::NotReady(error),
+        })?;
         let address = rest
             .trim()
             .trim_start_matches("http://")
             .parse()
-            .map_err(|_| RunError::Step {
-                step: format!("ready = {ready:?}"),
-                why: format!("the line goes on with {rest:?}, not with an address such as 127.0.0.1:8080"),
+            .map_err(|_| RunError::Declared {
+                at: at.key("ready"),
+                why: format!(
+                    "the line that begins with {ready:?} goes on with {rest:?}, not with an address such as 127.0.0.1:8080"
+                ),
             })?;
         Ok(Replica { child, address })
     }
