@@ -6,6 +6,7 @@ mod progress;
 mod selection;
 mod summary;
 mod versions;
+mod wrap;
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -25,6 +26,7 @@ use crate::config::Manifest;
 use crate::exit::{Ending, Failure};
 use crate::say;
 use progress::Progress;
+use summary::Kept;
 
 /// What to prove, and where to put the evidence.
 #[derive(Debug, Args)]
@@ -76,12 +78,13 @@ pub(crate) fn run(arguments: &ProveArguments) -> Result<Ending, Failure> {
             return Ok(Ending::Signal(number));
         }
     };
-    let kept = match place {
-        Some(place) => Some(keep(&place, &report).map_err(Failure::usage)?),
-        None => None,
+    let (kept, ending) = match place.map(|place| keep(&place, &report)) {
+        Some(Ok(folder)) => (Kept::In(folder), Ok(ending(&plan, &report))),
+        Some(Err(error)) => (Kept::Failed, Err(Failure::usage(error))),
+        None => (Kept::NotAsked, Ok(ending(&plan, &report))),
     };
-    say::show(&summary::text(&plan, &report.evidence, kept.as_deref()));
-    Ok(ending(&plan, &report))
+    say::show(&summary::text(&plan, &report.evidence, &kept, wrap::columns()));
+    ending
 }
 
 /// Where the evidence goes: a run of a part says nothing about the whole, so it never takes the whole's place.

@@ -30,9 +30,9 @@ impl Progress {
                 Halves::Pair => 2,
                 Halves::DefeatedOnly => 1,
             };
-        let bar = std::io::stderr().is_terminal().then(|| {
+        let bar = can_move().then(|| {
             let bar = ProgressBar::with_draw_target(
-                Some(u64::try_from(halves).expect("a few halves")),
+                Some(u64::try_from(slots).expect("a few scenarios")),
                 ProgressDrawTarget::stderr(),
             );
             let style = ProgressStyle::with_template("{spinner} {pos}/{len} {wide_msg} {elapsed}");
@@ -45,8 +45,10 @@ impl Progress {
             halves: plan.halves,
         };
         progress.line(&format!(
-            "seed {}: {slots} scenarios, {halves} halves",
-            plan.schedule.seed()
+            "seed {}: {}, {halves} {}",
+            plan.schedule.seed(),
+            super::summary::scenarios(slots),
+            if halves == 1 { "half" } else { "halves" }
         ));
         progress.now("starting PostgreSQL and etcd");
         progress
@@ -94,9 +96,6 @@ impl Observer for Progress {
             Half::Guarded => "guarded",
             Half::Defeated => "defeated",
         };
-        if let Some(bar) = &self.bar {
-            bar.inc(u64::from(!bar.message().starts_with("starting")));
-        }
         self.now(&format!(
             "{} {} {how}: {}",
             slot.scenario,
@@ -106,7 +105,16 @@ impl Observer for Progress {
     }
 
     fn scenario_over(&self, scenario: ScenarioId, evidence: &ScenarioEvidence) {
-        let verdict = super::summary::verdict(self.halves, evidence.verdict);
+        if let Some(bar) = &self.bar {
+            bar.inc(1);
+        }
+        let verdict = super::summary::verdict(self.halves, evidence);
         self.line(&format!("{scenario} {}: {verdict}", evidence.class));
     }
+}
+
+/// Whether standard error is a terminal that can move its cursor.
+fn can_move() -> bool {
+    let term = std::env::var_os("TERM").unwrap_or_default();
+    std::io::stderr().is_terminal() && !term.is_empty() && term != "dumb"
 }

@@ -1,60 +1,72 @@
 //! The table at the end: what was run, what was refused and why, and what the same run did without the guard.
 
-use std::fmt::Write;
-use std::path::Path;
+use std::path::PathBuf;
 
 use pause_kit::evidence::{Evidence, InvariantBroken, RefusalSeen, ScenarioEvidence, Verdict};
+use pause_kit::judge::Invariant;
 use pause_kit::plan::{Halves, Plan};
 
-/// The whole text.
-pub(super) fn text(plan: &Plan, evidence: &Evidence, kept: Option<&Path>) -> String {
-    let mut out = String::new();
+use super::wrap;
+
+/// What became of the evidence.
+pub(super) enum Kept {
+    /// It stands in this folder.
+    In(PathBuf),
+    /// Nobody asked for it: a part of the scenarios was run, or nothing with its guard.
+    NotAsked,
+    /// It could not be written; the error says why.
+    Failed,
+}
+
+/// How far what is said of a scenario stands from the left.
+const INDENT: usize = 10;
+
+/// The whole text, in lines of at most `columns`, as far as words allow.
+pub(super) fn text(plan: &Plan, evidence: &Evidence, kept: &Kept, columns: usize) -> String {
     let width = evidence
         .scenarios
         .iter()
         .map(|one| one.class.as_str().len())
         .max()
         .unwrap_or(5);
-    line(
-        &mut out,
-        &format!(
-            "\n{:<8}  {:<width$}  {:<12}  what was done, and what came of it",
-            "scenario", "class", "verdict"
-        ),
-    );
+    let row = |id: &str, class: &str, verdict: &str| format!("{id:<INDENT$}{class:<width$}  {verdict}\n");
+    let mut text = format!("\n{}", row("scenario", "class", "verdict"));
     for scenario in &evidence.scenarios {
-        line(
-            &mut out,
-            &format!(
-                "{:<8}  {:<width$}  {:<12}  {}",
-                scenario.id,
-                scenario.class.as_str(),
-                verdict(plan.halves, scenario.verdict),
-                scenario.id.summary()
-            ),
-        );
+        text.push_str(&row(
+            scenario.id.as_str(),
+            scenario.class.as_str(),
+            verdict(plan.halves, scenario),
+        ));
         for detail in details(plan, scenario) {
-            line(&mut out, &format!("{:indent$}{detail}", "", indent = width + 26));
+            text.push_str(&wrap::wrapped(&detail, INDENT, columns));
         }
     }
-    line(&mut out, &format!("\n{}", last(plan, evidence)));
-    line(
-        &mut out,
-        &format!("seed {}, schedule {}", evidence.seed, evidence.schedule),
-    );
-    if let Some(folder) = kept {
-        line(&mut out, &format!("evidence in {}", folder.display()));
+    let mut paragraph = |words: &str| text.push_str(&wrap::wrapped(words, 0, columns));
+    paragraph("");
+    paragraph(&last(plan, evidence));
+    // What is for copying is not wrapped.
+    text.push_str(&format!(
+        "seed {}, schedule {}\n",
+        evidence.seed, evidence.schedule
+    ));
+    let mut paragraph = |words: &str| text.push_str(&wrap::wrapped(words, 0, columns));
+    match kept {
+        Kept::In(folder) => {
+            text.push_str(&format!("evidence in {}\n", folder.display()));
+        }
+        Kept::NotAsked => paragraph(
+            "no evidence was written: a run of a part, or without the guard, is only kept where --out DIR says",
+        ),
+        Kept::Failed => paragraph("no evidence was written"),
     }
-    out
-}
-
-fn line(out: &mut String, text: &str) {
-    writeln!(out, "{}", text.trim_end()).expect("writing to a String does not fail");
+    text.push_str("how to read this: docs/reading-a-proof.md in the sources of fence\n");
+    text
 }
 
 /// A verdict in the words that fit what was run.
-pub(super) fn verdict(halves: Halves, verdict: Verdict) -> &'static str {
-    match (halves, verdict) {
+pub(super) fn verdict(halves: Halves, scenario: &ScenarioEvidence) -> &'static str {
+    match (halves, scenario.verdict) {
+        (Halves::DefeatedOnly, Verdict::Violated) if only_blocks(scenario) => "blocks",
         (Halves::DefeatedOnly, Verdict::Violated) => "corrupts",
         (Halves::DefeatedOnly, _) => "stays clean",
         (Halves::Pair, Verdict::Proven) => "proven",
@@ -63,8 +75,18 @@ pub(super) fn verdict(halves: Halves, verdict: Verdict) -> &'static str {
     }
 }
 
+/// Whether nothing broke without the guard but the bound of a wait.
+fn only_blocks(scenario: &ScenarioEvidence) -> bool {
+    let broken = scenario
+        .defeated
+        .iter()
+        .flat_map(|half| half.violated.iter().flatten());
+    let mut broken = broken.peekable();
+    broken.peek().is_some() && broken.all(|one| one.invariant == Invariant::BoundedBlock.number())
+}
+
 fn details(plan: &Plan, scenario: &ScenarioEvidence) -> Vec<String> {
-    let mut details = Vec::new();
+    let mut details = vec![scenario.id.summary().to_owned()];
     if let Some(why) = &scenario.why {
         details.push(format!("because: {why}"));
     }
@@ -74,7 +96,7 @@ fn details(plan: &Plan, scenario: &ScenarioEvidence) -> Vec<String> {
             details.push(format!("guarded: {outcome}, {}", refused(refusal)));
         }
         for broken in on.violated.iter().flatten() {
-            details.push(format!("guarded: broke {}", named(broken)));
+            details.push(format!("guarded: {}, against {}", broken.why, rule(broken)));
         }
     }
     if let Some(defeated) = &scenario.defeated {
@@ -82,25 +104,14 @@ fn details(plan: &Plan, scenario: &ScenarioEvidence) -> Vec<String> {
             Halves::Pair => "without the guard",
             Halves::DefeatedOnly => "unfenced",
         };
-        let broken: Vec<String> = defeated.violated.iter().flatten().map(number).collect();
-        let corruption = defeated.corruption.clone();
+        let broken: Vec<String> = defeated.violated.iter().flatten().map(rule).collect();
+        let seen = defeated.corruption.as_deref().unwrap_or("it went wrong");
         match broken.is_empty() {
             true => details.push(format!("{how}: nothing was seen to break")),
-            false => details.push(format!(
-                "{how}: {}",
-                corruption.unwrap_or_else(|| "corrupted".to_owned())
-            )),
-        }
-        if !broken.is_empty() {
-            details.push(format!(
-                "{:width$}  breaks {}",
-                "",
-                broken.join(", "),
-                width = how.len()
-            ));
+            false => details.push(format!("{how}: {seen}, against {}", broken.join(", "))),
         }
     }
-    details
+    details.iter().map(|detail| wrap::short_ids(detail)).collect()
 }
 
 fn refused(refusal: &RefusalSeen) -> String {
@@ -113,16 +124,25 @@ fn refused(refusal: &RefusalSeen) -> String {
     code.chain(status).fold(numbers, |text, part| text + &part)
 }
 
-fn named(broken: &InvariantBroken) -> String {
-    format!("{}: {}", number(broken), broken.why)
-}
-
-fn number(broken: &InvariantBroken) -> String {
+/// `rule 2 (real-time refusal)`.
+fn rule(broken: &InvariantBroken) -> String {
     match broken.invariant {
-        Some(number) => format!("{number} {}", broken.name),
+        Some(number) => format!("rule {number} ({})", broken.name),
         None => broken.name.clone(),
     }
 }
+
+/// `1 scenario`, `2 scenarios`.
+pub(super) fn scenarios(count: usize) -> String {
+    match count {
+        1 => "1 scenario".to_owned(),
+        _ => format!("{count} scenarios"),
+    }
+}
+
+/// What a proven scenario has shown.
+const REFUSED: &str =
+    "the late write was refused as stale, and the same schedule without the guard went wrong";
 
 /// One sentence on the whole.
 fn last(plan: &Plan, evidence: &Evidence) -> String {
@@ -139,17 +159,20 @@ fn last(plan: &Plan, evidence: &Evidence) -> String {
             let proven = count(Verdict::Proven);
             let how = match proven {
                 0 => String::new(),
-                _ => ": the late write was refused as stale, and the same schedule without the guard went wrong".to_owned(),
+                _ if proven < all => format!(": in {proven} {REFUSED}"),
+                _ => format!(": {REFUSED}"),
             };
             format!(
-                "{proven} of {all} scenarios proven{how}. {} violated, {} inconclusive.",
+                "{proven} of {} proven{how}. {} violated, {} inconclusive.",
+                scenarios(all),
                 count(Verdict::Violated),
                 count(Verdict::Inconclusive)
             )
         }
         Halves::DefeatedOnly => format!(
-            "{} of {all} scenarios corrupt without the guard. Nothing is proven by this: it is what the guard is for.",
-            count(Verdict::Violated)
+            "{} of {} without the guard went wrong. Nothing is proven by this: it is what the guard is for.",
+            count(Verdict::Violated),
+            scenarios(all)
         ),
     }
 }

@@ -129,6 +129,29 @@ fn without_the_guard_the_table_names_the_corruption_and_the_code_is_1() {
     assert_eq!(run.code, Some(1), "{}", run.text);
     assert!(run.text.contains("order-7 was refunded twice"), "{}", run.text);
     assert!(!run.text.contains("evidence in"), "{}", run.text);
+    let words = run.text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for said in [
+        "seed 7: 1 scenario, 1 half",
+        ", against rule 1 (order), rule 2 (real-time refusal)",
+        "1 of 1 scenario without the guard went wrong.",
+        "no evidence was written",
+        "docs/reading-a-proof.md",
+    ] {
+        assert!(words.contains(said), "{said}: {}", run.text);
+    }
+    assert!(!words.contains("refused as stale"), "{}", run.text);
+    // Where no terminal says how wide it is.
+    let table = run
+        .text
+        .split_once("\nscenario")
+        .unwrap()
+        .1
+        .split_once("\nseed")
+        .unwrap()
+        .0;
+    for line in table.lines() {
+        assert!(line.chars().count() <= 80, "{line}");
+    }
 }
 
 #[test]
