@@ -155,6 +155,23 @@ fn without_the_guard_the_table_names_the_corruption_and_the_code_is_1() {
 }
 
 #[test]
+fn evidence_is_written_and_the_code_says_the_verdict_when_nobody_can_read_the_words() {
+    let temporary = tempfile::tempdir().unwrap();
+    let out = temporary.path().join("evidence");
+    let full = || File::options().write(true).open("/dev/full").unwrap();
+    let status = Command::new(binary("fence"))
+        .args(["prove", "--scenario", "S02", "--seed", "7", "--out"])
+        .arg(&out)
+        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap())
+        .stdout(full())
+        .stderr(full())
+        .status()
+        .unwrap();
+    assert_eq!(status.code(), Some(0));
+    assert_eq!(evidence(&out)["scenarios"][0]["verdict"], "proven");
+}
+
+#[test]
 fn a_guard_that_compares_nothing_is_violated_by_the_invariant_that_its_file_names() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let copy = tempfile::tempdir().unwrap();
