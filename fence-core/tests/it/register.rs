@@ -232,7 +232,8 @@ fn a_risk_lasts_at_most_180_days_and_none_backwards() {
 
 #[test]
 fn each_text_of_a_risk_says_something_on_one_line() {
-    let fields: [(RiskField, fn(&mut RiskParts) -> &mut String); 4] = [
+    type TextOf = fn(&mut RiskParts) -> &mut String;
+    let fields: [(RiskField, TextOf); 4] = [
         (RiskField::Owner, |parts| &mut parts.owner),
         (RiskField::Reason, |parts| &mut parts.reason),
         (RiskField::BlastRadius, |parts| &mut parts.blast_radius),
