@@ -8,5 +8,6 @@ mod ending;
 mod epoch;
 mod exclusion;
 mod giving_up;
+mod lost_history;
 mod proxy;
 mod support;

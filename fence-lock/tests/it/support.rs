@@ -1,5 +1,6 @@
 //! One etcd for the tests of this binary, a key prefix for each test.
 
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -126,12 +127,34 @@ impl Etcd {
         self.process.take().unwrap().kill().await.unwrap();
     }
 
+    /// Throws its data away. It must not run.
+    pub(crate) fn empty(&self) {
+        std::fs::remove_dir_all(self.data()).unwrap();
+    }
+
+    /// A copy of its data. It must not run.
+    pub(crate) fn copy_of_the_data(&self) -> tempfile::TempDir {
+        let copy = tempfile::tempdir().unwrap();
+        copy_tree(&self.data(), copy.path());
+        copy
+    }
+
+    /// Puts a copy of its data in the place of what there is. It must not run.
+    pub(crate) fn put_back(&self, copy: &tempfile::TempDir) {
+        self.empty();
+        copy_tree(copy.path(), &self.data());
+    }
+
+    fn data(&self) -> PathBuf {
+        self.services.folder().join("own")
+    }
+
     pub(crate) async fn start_again(&mut self) {
         let (client, peer) = (&self.client, &self.peer);
         let spec = ProcessSpec::new("etcd-own", locate::etcd().unwrap())
             .args(["--name=own", "--heartbeat-interval=50", "--election-timeout=250"])
             .args([
-                format!("--data-dir={}", self.services.folder().join("own").display()),
+                format!("--data-dir={}", self.data().display()),
                 format!("--listen-client-urls={client}"),
                 format!("--advertise-client-urls={client}"),
                 format!("--listen-peer-urls={peer}"),
@@ -154,6 +177,40 @@ impl Etcd {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         panic!("etcd does not answer: {}", self.process.as_ref().unwrap().tail());
+    }
+}
+
+fn copy_tree(from: &Path, to: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::create_dir_all(to).unwrap();
+    // etcd refuses to read data that others may read.
+    std::fs::set_permissions(to, std::fs::Permissions::from_mode(0o700)).unwrap();
+    for item in std::fs::read_dir(from).unwrap() {
+        let item = item.unwrap();
+        let target = to.join(item.file_name());
+        if item.path().is_dir() {
+            copy_tree(&item.path(), &target);
+        } else {
+            std::fs::copy(item.path(), &target).unwrap();
+        }
+    }
+}
+
+/// What every answer of a store says about it.
+#[derive(Debug)]
+pub(crate) struct Cluster {
+    pub(crate) id: u64,
+    pub(crate) revision: i64,
+}
+
+/// What the store at this address says about itself now.
+pub(crate) async fn cluster_of(endpoint: &str) -> Cluster {
+    let mut client = etcd_client::Client::connect([endpoint], None).await.unwrap();
+    let answer = client.get("any", None).await.unwrap();
+    let header = answer.header().unwrap();
+    Cluster {
+        id: header.cluster_id(),
+        revision: header.revision(),
     }
 }
 
