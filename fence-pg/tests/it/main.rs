@@ -5,6 +5,7 @@ mod admission;
 mod column;
 mod column_table;
 mod cut;
+mod decisions;
 mod enforce;
 mod install;
 mod isolation;
