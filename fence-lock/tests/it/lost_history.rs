@@ -1,7 +1,7 @@
 //! Losses of history that the cluster's id does not show, and what is issued after them.
 
 use fence_core::{Epoch, GrantId, Token};
-use fence_lock::AcquireError;
+use fence_lock::{AcquireError, InitError};
 
 use crate::support::{Etcd, class, cluster_of, key, session, store_at};
 
@@ -81,4 +81,16 @@ async fn a_data_directory_put_back_keeps_id_and_record_and_grants_the_very_same_
     let (again, another) = granted(&etcd).await;
     assert_eq!(again, token);
     assert_ne!(another, grant);
+    // What an operator does: the old record has to go before a higher epoch can begin.
+    let store = store_at(&etcd.endpoint(), PREFIX).await;
+    let error = store.init(Epoch::new(2).unwrap(), "put back").await.unwrap_err();
+    assert!(matches!(error, InitError::Exists { .. }), "{error:?}");
+    let mut etcdctl = etcd_client::Client::connect([etcd.endpoint()], None)
+        .await
+        .unwrap();
+    etcdctl.delete(format!("{PREFIX}/epoch"), None).await.unwrap();
+    init(&etcd, 2).await;
+    let session = session(&store).await;
+    let hold = session.acquire(&class(), &key("acct-2")).await.unwrap();
+    assert_eq!(hold.token().unwrap().split().unwrap().0, Epoch::new(2).unwrap());
 }
