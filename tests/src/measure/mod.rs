@@ -1,5 +1,6 @@
 //! Long checks of the `fence` command, each printing its figure as its last line and failing when short.
 
+mod dist;
 mod family;
 mod interrupt;
 mod load;
@@ -24,7 +25,7 @@ pub(crate) struct Figure {
 
 type Check = fn() -> Result<Figure, Failure>;
 
-const CHECKS: [(&str, &str, Check); 7] = [
+const CHECKS: [(&str, &str, Check); 8] = [
     (
         "prove",
         "fence prove: five scenarios proven within 60 s, each twin corrupting, nothing left behind",
@@ -59,6 +60,11 @@ const CHECKS: [(&str, &str, Check); 7] = [
         "load",
         "paydb under 8 connections for 10 s: statuses counted, ledger and balances exact",
         load::load,
+    ),
+    (
+        "dist",
+        "the static fence of ./dev dist: complete, the same twice, runs in an empty root and proves",
+        dist::dist,
     ),
 ];
 
