@@ -16,7 +16,7 @@ pub(crate) fn binary(name: &str) -> PathBuf {
         .ancestors()
         .map(|folder| folder.join(name))
         .find(|file| file.is_file());
-    found.unwrap_or_else(|| panic!("{name} is not built: run `cargo build --workspace --bins`"))
+    found.unwrap_or_else(|| panic!("{name} is not built: run `cargo build --workspace --bins --examples`"))
 }
 
 struct Proved {

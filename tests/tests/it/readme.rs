@@ -1,58 +1,104 @@
-//! README's SQL, run as README says.
+//! README's ten minutes, run as README says.
 
 use std::path::Path;
+use std::process::{Command, Output};
 
-use pause_kit::services::for_tests;
+use crate::source::{read, root};
 
-use crate::source::{files, read};
-
-fn blocks() -> Vec<String> {
+/// README's blocks in this language, in order.
+fn blocks(language: &str) -> Vec<String> {
     let readme = read(Path::new("README.md"));
     readme
-        .split("```sql\n")
+        .split(&format!("```{language}\n"))
         .skip(1)
         .map(|rest| rest.split("```").next().unwrap().to_owned())
         .collect()
 }
 
-#[tokio::test]
-async fn the_sql_in_the_readme_guards_a_table_and_refuses_the_stale_holder() {
-    let database = for_tests().await.fresh_database().await;
-    let (client, connection) = tokio_postgres::connect(database.as_str(), tokio_postgres::NoTls)
-        .await
-        .unwrap();
-    tokio::spawn(connection);
-    let mut sql: Vec<_> = files()
-        .into_iter()
-        .filter(|file| file.starts_with("fence-pg/sql"))
-        .collect();
-    sql.sort();
-    assert!(sql.len() >= 5);
-    for file in sql {
-        client
-            .batch_execute(&read(&file))
-            .await
-            .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-    }
+/// What a shell says that `./dev database` runs with these commands.
+fn beside_a_database(commands: &str) -> (Output, String, String) {
+    let mut dev = Command::new(root().join("dev"));
+    dev.args(["database", "bash", "-euo", "pipefail", "-c", commands])
+        .current_dir(root());
+    let output = dev.output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (said, complained) = (text(&output.stdout), text(&output.stderr));
+    (output, said, complained)
+}
 
-    let blocks = blocks();
-    let [once, holder, stale] = blocks.as_slice() else {
-        panic!("README has {} blocks of SQL", blocks.len())
+#[test]
+fn the_ten_minutes_in_sql_guard_a_table_and_refuse_the_stale_holder() {
+    let shell = blocks("sh");
+    let [_, install, _] = shell.as_slice() else {
+        panic!("README has {} blocks of shell", shell.len())
     };
-    client.batch_execute(once).await.unwrap();
-    client.batch_execute(holder).await.unwrap();
-    let refused = client.batch_execute(stale).await.unwrap_err();
-    let refused = refused.as_db_error().unwrap();
-    assert_eq!(refused.code().code(), "ZF001");
-    let detail = refused.detail().unwrap();
-    assert_eq!(detail, "presented 281474976710673, seen 281474976710679");
-    assert!(
-        read(Path::new("README.md")).contains(detail),
-        "README quotes the DETAIL"
+    let (install, session) = install
+        .trim_end()
+        .rsplit_once('\n')
+        .expect("it installs, and opens a session");
+    assert_eq!(session, "psql \"$DATABASE_URL\"");
+    let sql = blocks("sql");
+    let [once, holder, stale, forgetful] = sql.as_slice() else {
+        panic!("README has {} blocks of SQL", sql.len())
+    };
+    // The session, which says after each later statement what failed last, and what it finds at the end.
+    let code = |sql: &str| sql.replace(";\n", ";\n\\echo :LAST_ERROR_SQLSTATE\n");
+    let (output, said, complained) = beside_a_database(&format!(
+        "{install}\n{session} --no-psqlrc <<'SQL'\n{once}{holder}{}{}SELECT 'order 42 is ' || state FROM orders;\nSQL\n",
+        code(stale),
+        code(forgetful),
+    ));
+    assert!(output.status.success(), "{said}{complained}");
+    let codes: Vec<&str> = said
+        .lines()
+        .filter(|line| line.len() == 5 && !line.contains(' '))
+        .collect();
+    assert_eq!(
+        codes,
+        ["BEGIN", "BEGIN", "00000", "ZF001", "25P02", "25P02", "ZF002"],
+        "{said}"
     );
-    let row = client
-        .query_one("SELECT state FROM orders WHERE id = 42", &[])
-        .await
-        .unwrap();
-    assert_eq!(row.get::<_, String>(0), "paid");
+    let told = blocks("text");
+    for line in told[0].lines() {
+        assert!(complained.contains(line), "README shows {line:?}: {complained}");
+    }
+    assert_eq!(complained.matches("ERROR:  ").count(), 3, "{complained}");
+    assert!(
+        complained.contains("ERROR:  current transaction is aborted"),
+        "{complained}"
+    );
+    assert!(complained.contains("ERROR:  missing admission"), "{complained}");
+    assert!(said.contains("ROLLBACK"), "{said}");
+    assert!(said.contains("order 42 is paid"), "{said}");
+}
+
+#[test]
+fn the_ten_minutes_in_rust_are_an_example_that_refuses_the_stale_holder() {
+    let file = read(Path::new("fence-pg/examples/guard_a_table.rs"));
+    let program = file
+        .split_once("\n\n")
+        .expect("a line about it, and the program")
+        .1;
+    assert_eq!(blocks("rust"), [program]);
+
+    let example = crate::prove::binary("examples/guard_a_table");
+    let (output, said, complained) = beside_a_database(&example.display().to_string());
+    assert!(output.status.success(), "{complained}");
+    assert_eq!(said, blocks("text")[1], "{complained}");
+}
+
+#[test]
+fn the_dependencies_that_the_readme_names_are_those_of_the_workspace() {
+    let toml = blocks("toml");
+    let workspace = read(Path::new("Cargo.toml"));
+    let line = |text: &str, name: &str| -> String {
+        let found = text.lines().find(|line| line.starts_with(&format!("{name} = ")));
+        found.unwrap_or_else(|| panic!("no {name}: {text}")).to_owned()
+    };
+    assert_eq!(line(&toml[0], "sqlx"), line(&workspace, "sqlx"));
+    for package in ["fence-core", "fence-pg"] {
+        let path = format!("path = \"../fence/{package}\"");
+        assert!(line(&toml[0], package).contains(&path), "{}", toml[0]);
+        assert!(root().join(package).join("Cargo.toml").exists());
+    }
 }
