@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::{epoch, exit, prove, register, token};
+use crate::{epoch, exit, prove, register, timeline, token};
 
 /// Proves that lock classes are fenced: pauses real holders past their lease, and watches the resource refuse their late
 /// writes.
@@ -19,6 +19,8 @@ pub(crate) struct Arguments {
 enum Command {
     /// Prove the classes of fence.toml: each scenario with the guard, and again without it
     Prove(prove::ProveArguments),
+    /// Judge a folder of evidence again and draw it: the page that `fence prove` writes beside it
+    Timeline(timeline::TimelineArguments),
     /// Explain a fencing token
     Token(token::TokenArguments),
     /// Check the registers of fenced and of accepted classes, and list what is due for review
@@ -40,6 +42,7 @@ impl Arguments {
     pub(crate) fn run(self) -> ExitCode {
         match self.command {
             Command::Prove(arguments) => exit::report(prove::run(&arguments)),
+            Command::Timeline(arguments) => exit::report(timeline::run(&arguments)),
             Command::Token(arguments) => exit::report(token::run(&arguments)),
             Command::Register(command) => exit::report(register::run(&command)),
             Command::Epoch(command) => exit::report(epoch::run(&command)),

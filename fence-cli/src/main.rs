@@ -10,6 +10,7 @@ mod guard;
 mod prove;
 mod register;
 mod say;
+mod timeline;
 mod token;
 
 use std::process::ExitCode;

@@ -9,6 +9,7 @@
 //! - [`plan`], [`run`], [`store`]: a whole run, and what it asks of the lock store
 //! - [`history`], [`judge`], [`evidence`]: what happened, what it breaks, and what is handed to a stranger to judge again
 //! - [`review`]: that stranger: judges a folder of evidence again and believes no word of it that its histories do not bear out
+//! - [`timeline`]: the same folder as a page to look at
 //!
 //! What a run recorded can be judged by anybody, again and again:
 //!
@@ -79,4 +80,5 @@ mod sql_files;
 pub mod stopper;
 pub mod store;
 pub mod target;
+pub mod timeline;
 pub mod wire;

@@ -19,6 +19,7 @@ use pause_kit::reaper::ReaperCommand;
 use pause_kit::run::{Report, run as play};
 use pause_kit::scenario::{ScenarioId, UnknownScenario};
 use pause_kit::services::{Services, ServicesConfig};
+use pause_kit::timeline;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::arguments::REAPER;
@@ -148,6 +149,7 @@ fn keep(place: &Place, report: &Report) -> Result<PathBuf, pause_kit::evidence::
     for history in &report.histories {
         publication.write(&history.name, &history.text)?;
     }
+    publication.write(timeline::FILE, report.drawing().page().as_bytes())?;
     publication.commit(&report.evidence)
 }
 

@@ -53,6 +53,8 @@ pub(super) fn text(plan: &Plan, evidence: &Evidence, kept: &Kept, columns: usize
     match kept {
         Kept::In(folder) => {
             text.push_str(&format!("evidence in {}\n", folder.display()));
+            let page = folder.join(pause_kit::timeline::FILE);
+            text.push_str(&format!("to look at, in a browser: {}\n", page.display()));
         }
         Kept::NotAsked => paragraph(
             "no evidence was written: a run of a part, or without the guard, is only kept where --out DIR says",

@@ -34,6 +34,13 @@ pub struct Evidence {
 }
 
 impl Evidence {
+    /// The text of `evidence.json`.
+    pub fn to_text(&self) -> Vec<u8> {
+        let mut text = serde_json::to_vec_pretty(self).expect("evidence has string keys only");
+        text.push(b'\n');
+        text
+    }
+
     /// The names of the histories beside it, in the order of the scenarios.
     pub fn histories(&self) -> Vec<&str> {
         let files = self.scenarios.iter().flat_map(|scenario| {

@@ -8,6 +8,8 @@ use rustix::fs::{Access, CWD, RenameFlags, access, renameat_with};
 use super::{Evidence, SCHEMA};
 
 const MAIN: &str = "evidence.json";
+/// The picture of it, which is drawn again from the rest.
+const PICTURE: &str = crate::timeline::FILE;
 
 /// Where a folder of evidence stands, or will stand.
 #[derive(Clone, Debug)]
@@ -17,7 +19,7 @@ pub struct Place {
 
 impl Place {
     /// Looks whether `folder` can be replaced: its parent exists, and it is absent, empty, or holds an `evidence.json` that
-    /// can be read, the histories that this names, and nothing else. Nothing is written.
+    /// can be read, the histories that this names, `timeline.html`, and nothing else. Nothing is written.
     ///
     /// # Errors
     ///
@@ -103,9 +105,7 @@ impl Publication {
     /// [`PublishError`] when something cannot be written or renamed, or something else than evidence has come to stand in
     /// the place; what stood there then stands as it was.
     pub fn commit(self, evidence: &Evidence) -> Result<PathBuf, PublishError> {
-        let mut text = serde_json::to_vec_pretty(evidence).expect("evidence has string keys only");
-        text.push(b'\n');
-        self.write(MAIN, &text)?;
+        self.write(MAIN, &evidence.to_text())?;
         Place::check(&self.place)?;
         let new = self.staging.path();
         put_in_place(new, &self.place).map_err(|source| PublishError::Io {
@@ -116,7 +116,7 @@ impl Publication {
     }
 }
 
-/// The first entry, by name, that is neither `evidence.json` nor a history that it names. An `evidence.json` that cannot be
+/// The first entry, by name, that is neither `evidence.json`, nor a history that it names, nor their picture. An `evidence.json` that cannot be
 /// read is foreign itself, once nothing else is: it tells of nobody else's work.
 fn foreign_entry(folder: &Path) -> io::Result<Option<String>> {
     let mut entries = std::fs::read_dir(folder)?.collect::<io::Result<Vec<_>>>()?;
@@ -135,7 +135,7 @@ fn foreign_entry(folder: &Path) -> io::Result<Option<String>> {
     let own = evidence.as_ref().map(Evidence::histories).unwrap_or_default();
     for entry in &entries {
         let name = entry.file_name();
-        let is_own = name == MAIN || own.iter().any(|history| name == *history);
+        let is_own = name == MAIN || name == PICTURE || own.iter().any(|history| name == *history);
         if !is_own || !entry.file_type()?.is_file() {
             return Ok(Some(name.to_string_lossy().into_owned()));
         }

@@ -27,6 +27,7 @@ mod stale;
 mod state;
 mod verdict;
 
+pub(crate) use said::Said;
 pub use verdict::{Invariant, Judgement, SeenRefusal, Verdict, Violation};
 
 use crate::history::{History, Outcome};

@@ -4,7 +4,7 @@ use crate::history::Reply;
 
 /// The meaning of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Said {
+pub(crate) enum Said {
     /// Done, and committed.
     Accepted,
     /// The stored answer of an earlier request with this id: nothing was done now.
@@ -23,7 +23,7 @@ pub(super) enum Said {
 
 /// Why the fence refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fence {
+pub(crate) enum Fence {
     Stale,
     Missing,
     Malformed,
@@ -34,7 +34,7 @@ pub(super) enum Fence {
 }
 
 impl Fence {
-    pub(super) fn of_sqlstate(sqlstate: &str) -> Option<Fence> {
+    pub(crate) fn of_sqlstate(sqlstate: &str) -> Option<Fence> {
         Some(match sqlstate {
             "ZF001" => Fence::Stale,
             "ZF002" => Fence::Missing,
@@ -47,7 +47,7 @@ impl Fence {
         })
     }
 
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Fence::Stale => "stale",
             Fence::Missing => "missing",
@@ -61,7 +61,7 @@ impl Fence {
 }
 
 /// SQLSTATEs after which an attempt says nothing about the fence: it was cut short, blocked, or asked to be repeated.
-pub(super) fn is_cut_short(sqlstate: &str) -> bool {
+pub(crate) fn is_cut_short(sqlstate: &str) -> bool {
     matches!(
         sqlstate,
         "40001" | "40P01" | "55P03" | "57014" | "25P02" | "25P03" | "25P04"
@@ -71,7 +71,7 @@ pub(super) fn is_cut_short(sqlstate: &str) -> bool {
 }
 
 impl Said {
-    pub(super) fn of(reply: &Reply) -> Said {
+    pub(crate) fn of(reply: &Reply) -> Said {
         match reply {
             Reply::Http {
                 status,
@@ -83,7 +83,7 @@ impl Said {
     }
 
     /// The meaning of a transaction's last word, or of a statement that stands alone.
-    pub(super) fn of_sql(sqlstate: Option<&str>, tag: Option<&str>) -> Said {
+    pub(crate) fn of_sql(sqlstate: Option<&str>, tag: Option<&str>) -> Said {
         match (sqlstate, tag) {
             (Some("55P03"), _) => Said::Blocked,
             // Class 08 is made up by drivers when the connection goes.

@@ -10,11 +10,12 @@ use crate::evidence::{
     ClassEvidence, DefeatedHalf, Evidence, GuardDigest, GuardedHalf, HistoryFile, RefusalSeen, SCHEMA,
     ScenarioEvidence, Verdict,
 };
-use crate::history::{Half as HalfKind, TokenNumber};
+use crate::history::{Half as HalfKind, History, TokenNumber};
 use crate::plan::Plan;
 use crate::scenario::ScenarioId;
 use crate::schedule::Slot;
 use crate::services::Services;
+use crate::timeline::Drawing;
 
 /// What a run found.
 #[derive(Debug)]
@@ -36,6 +37,15 @@ pub struct HistoryText {
 }
 
 impl Report {
+    /// The run, ready to be drawn.
+    pub fn drawing(&self) -> Drawing {
+        let histories = self.histories.iter().filter_map(|history| {
+            let read = History::read(history.text.as_slice()).ok()?;
+            Some((history.name.clone(), read))
+        });
+        Drawing::new(self.evidence.clone(), histories.collect())
+    }
+
     pub(super) fn begin(plan: &Plan, services: &Services) -> Report {
         let slots = plan.schedule.slots();
         // A scenario's name is enough for a file's, until two classes go through the same one.

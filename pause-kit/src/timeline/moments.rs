@@ -1,0 +1,65 @@
+//! The moments of a history that are drawn: most lines, and the ends of stops and holds, which have no line of their own.
+
+use std::collections::BTreeSet;
+
+use super::facts::Facts;
+use crate::history::{At, Event, Op};
+
+/// A line, or the end of what a line tells of.
+#[derive(Clone, Copy)]
+pub(super) struct Moment<'h> {
+    pub(super) at: At,
+    pub(super) line: usize,
+    pub(super) event: &'h Event,
+    /// The stop is over, or the bytes are let go.
+    pub(super) over: bool,
+}
+
+/// Everything that is drawn, in the order of time.
+pub(super) fn moments<'h>(facts: &Facts<'h>) -> Vec<Moment<'h>> {
+    let mut moments = Vec::new();
+    for &(line, at, event) in &facts.events {
+        let begins = Moment {
+            at,
+            line,
+            event,
+            over: false,
+        };
+        let ends = |at| Moment {
+            at,
+            line,
+            event,
+            over: true,
+        };
+        match event {
+            Event::Commit(_) | Event::Probe(_) => {}
+            Event::Stop(stop) => {
+                moments.push(begins);
+                moments.extend(stop.resumed.map(ends));
+            }
+            Event::Hold(hold) => {
+                moments.push(begins);
+                moments.extend(hold.released.map(ends));
+            }
+            _ => moments.push(begins),
+        }
+    }
+    moments.sort_by_key(|moment| moment.at);
+    moments
+}
+
+/// The requests that were answered before anything else happened.
+pub(super) fn merged<'h>(moments: &[Moment<'h>]) -> BTreeSet<&'h Op> {
+    let loud = moments
+        .iter()
+        .filter(|moment| !matches!(moment.event, Event::DbAnswer(_)));
+    let loud: Vec<_> = loud.collect();
+    let pairs = loud
+        .windows(2)
+        .filter_map(|pair| match (pair[0].event, pair[1].event) {
+            (Event::Request(request), Event::Answer(answer)) if request.op == answer.op => Some(&request.op),
+            (Event::Request(request), Event::Unanswered(lost)) if request.op == lost.op => Some(&request.op),
+            _ => None,
+        });
+    pairs.collect()
+}

@@ -1,0 +1,326 @@
+//! What was done and what came out, in a few sentences, from the facts of the histories alone.
+
+use super::attempt::Answered;
+use super::facts::Facts;
+use super::step::{Head, Lane};
+use super::words::{Tokens, by_weight, capital, count, length, rule, times};
+use crate::evidence::{InvariantBroken, ScenarioEvidence, Verdict};
+use crate::history::{At, Event, Half, Op, Reply, Work};
+use crate::judge::Said;
+
+/// The sentences of one scenario: what was done, what came out with the guard, and what without it.
+pub(super) fn story(
+    scenario: &ScenarioEvidence,
+    on: Option<&Facts<'_>>,
+    defeated: Option<&Facts<'_>>,
+    tokens: &Tokens,
+) -> Vec<String> {
+    let mut sentences = Vec::new();
+    if let Some(facts) = on.or(defeated) {
+        if facts.run.half == Half::Defeated {
+            sentences.push("This was run without the guard.".to_owned());
+        }
+        let teller = Teller { facts, tokens };
+        sentences.extend(teller.disturbed());
+        sentences.extend(teller.takeover());
+        sentences.extend(
+            facts
+                .attempts()
+                .into_iter()
+                .filter_map(|(op, _)| teller.attempt(op)),
+        );
+        let broken = match facts.run.half {
+            Half::Guarded => scenario.on.as_ref().and_then(|half| half.violated.as_ref()),
+            Half::Defeated => scenario.defeated.as_ref().and_then(|half| half.violated.as_ref()),
+        };
+        sentences.extend(teller.went_wrong(broken.map_or(&[], |broken| broken)));
+    }
+    if let (Some(_), Some(twin)) = (on, defeated) {
+        let broken = scenario.defeated.as_ref().and_then(|half| half.violated.as_ref());
+        sentences.push(Teller { facts: twin, tokens }.without_guard(broken.map_or(&[], |broken| broken)));
+    }
+    if scenario.verdict == Verdict::Inconclusive {
+        let why = scenario.why.as_deref().unwrap_or("no reason is given");
+        sentences.push(format!(
+            "This shows nothing either way: {}.",
+            tokens.in_words(why)
+        ));
+    }
+    sentences
+}
+
+struct Teller<'a, 'h> {
+    facts: &'a Facts<'h>,
+    tokens: &'a Tokens,
+}
+
+impl Teller<'_, '_> {
+    /// Who was stopped, held or killed.
+    fn disturbed(&self) -> Vec<String> {
+        let events = self.facts.events.iter();
+        let sentence = |(_, at, event): &(usize, At, &Event)| match event {
+            Event::Stop(stop) => {
+                let until = match stop.resumed {
+                    Some(resumed) => format!("for {}", length(resumed.since(stop.asked))),
+                    None => "and never resumed".to_owned(),
+                };
+                let unread = self.unread(&stop.target);
+                let place = match unread {
+                    Some(whose) => format!(", while {whose} lay unread in its socket"),
+                    None if self.is_open(&stop.target, *at) => " inside its open transaction".to_owned(),
+                    None => String::new(),
+                };
+                Some(format!("{} was stopped {until}{place}.", actor(&stop.target)))
+            }
+            Event::Hold(hold) => {
+                let (_, request) = self.facts.request(&hold.op)?;
+                let until = hold.released.map_or("and never let go".to_owned(), |end| {
+                    format!("for {}", length(end.since(*at)))
+                });
+                Some(format!(
+                    "{} sent its write; {} bytes of it were let through, and the rest was held on its way {until}.",
+                    request.holder, hold.byte
+                ))
+            }
+            Event::Killed(killed) => Some(format!("{} was killed.", actor(&killed.target))),
+            _ => None,
+        };
+        events.filter_map(sentence).collect()
+    }
+
+    /// How a lease ended before its time, and who came next.
+    fn takeover(&self) -> Vec<String> {
+        let mut sentences = Vec::new();
+        for (at, grant) in self.facts.grants.iter().skip(1) {
+            let mut ended = self
+                .facts
+                .events
+                .iter()
+                .filter_map(|(_, ended, event)| match event {
+                    Event::LeaseEnd(end) if ended <= at => Some(end),
+                    _ => None,
+                });
+            let ended = ended.next_back().filter(|end| end.cause != "released");
+            let ended = ended.and_then(|end| Some((self.facts.holder_of(&end.grant)?, end.cause.as_str())));
+            let how = ended.map(|(holder, cause)| match cause {
+                "expired" => format!("{holder}'s lease ran out; "),
+                "revoked" => format!("{holder}'s lease was revoked; "),
+                _ => format!("{holder}'s lease ended; "),
+            });
+            let token = self.tokens.short(&grant.token.to_string());
+            let wrote = self.wrote(&grant.holder, &grant.grant);
+            let how = how.unwrap_or_default();
+            sentences.push(format!(
+                "{how}{} took over with token {token}{wrote}.",
+                grant.holder
+            ));
+        }
+        sentences
+    }
+
+    /// Whether the successor wrote, and what it had to wait for.
+    fn wrote(&self, holder: &str, grant: &str) -> String {
+        let mut writes: Vec<_> = self.facts.requests().collect();
+        writes.retain(|(_, request)| request.work == Work::Write && request.grant.as_deref() == Some(grant));
+        writes.sort_by_key(|(at, _)| *at);
+        let said = |op: &Op| self.facts.said(op);
+        let blocked = writes
+            .iter()
+            .filter(|(_, request)| said(&request.op) == Some(Said::Blocked))
+            .count();
+        let done = writes
+            .iter()
+            .find(|(_, request)| said(&request.op) == Some(Said::Accepted));
+        let waited = match blocked {
+            0 => String::new(),
+            _ => format!(
+                ", was told {} that an older transaction was in the way",
+                times(blocked)
+            ),
+        };
+        let refused = writes.iter().find_map(|(_, request)| match said(&request.op) {
+            Some(Said::Fenced(_)) => Some(Answered::of(self.facts, &request.op, self.tokens).words),
+            _ => None,
+        });
+        match (done, refused) {
+            (Some((sent, request)), _) => {
+                let answered = self
+                    .facts
+                    .answer(&request.op)
+                    .map(|(at, _)| length(at.since(*sent)));
+                let took = answered.filter(|_| blocked > 0).map(|_| {
+                    let first = writes.first().map_or(*sent, |(at, _)| *at);
+                    let end = self.facts.answer(&request.op).map_or(*sent, |(at, _)| at);
+                    format!(" after {}", length(end.since(first)))
+                });
+                format!("{waited} and wrote{}", took.unwrap_or_default())
+            }
+            (None, Some(refused)) => format!("{waited}; its write was {refused}"),
+            (None, None) if writes.is_empty() => waited,
+            (None, None) => format!("{waited}; {holder}'s write was not done"),
+        }
+    }
+
+    /// What the late holder did, and what it was told.
+    fn attempt(&self, op: &Op) -> Option<String> {
+        let (sent, request) = self.facts.request(op)?;
+        let holder = &request.holder;
+        let token = request.presented.token.as_deref();
+        let token = token.map_or("without a token".to_owned(), |token| {
+            format!("with token {}", self.tokens.short(token))
+        });
+        let is_op = |other: &Op| other == op;
+        let mut came = None;
+        for (_, _, event) in &self.facts.events {
+            match event {
+                Event::Hold(hold) if is_op(&hold.op) => {
+                    came = Some(format!("Then the rest of {holder}'s write arrived, {token}"))
+                }
+                Event::Queued(queued) if is_op(&queued.op) => {
+                    came = Some(format!(
+                        "{} went on and read {holder}'s write, {token}",
+                        actor(&queued.target)
+                    ));
+                }
+                Event::Stop(stop)
+                    if stop.target == *holder
+                        && came.is_none()
+                        && stop.resumed.is_some_and(|resumed| resumed <= sent) =>
+                {
+                    came = Some(format!("{holder} woke up and sent its write {token}"));
+                }
+                _ => {}
+            }
+        }
+        let came = came.unwrap_or_else(|| format!("{holder} sent its write {token}"));
+        let judge = self.decider(op);
+        let answered = Answered::of(self.facts, op, self.tokens);
+        let before = self
+            .facts
+            .mark_before(op)
+            .map(|mark| self.tokens.short(&mark.to_string()));
+        Some(match (self.facts.said(op), answered.head) {
+            (Some(Said::Fenced(_)), _) => match self.facts.seen(op) {
+                Some(seen) => format!(
+                    "{came}; {judge} refused it, because it had seen {}.",
+                    self.tokens.short(seen)
+                ),
+                None => format!("{came}; {judge}: {}.", answered.words),
+            },
+            (Some(Said::Accepted), Head::Arrives) => {
+                format!("{came}; {judge} accepted it, and rightly: nobody newer had been in touch.")
+            }
+            (Some(Said::Accepted), _) => match before {
+                Some(mark) => format!("{came}; {judge} accepted it, although it had seen {mark}."),
+                None => format!("{came}; {judge} accepted it."),
+            },
+            _ => format!("{came}; it came to this: {}.", answered.words),
+        })
+    }
+
+    /// What the half's own rules say, where they were broken.
+    fn went_wrong(&self, broken: &[InvariantBroken]) -> Vec<String> {
+        let Some(first) = by_weight(broken).first().copied() else {
+            return Vec::new();
+        };
+        let more = match broken.len() {
+            1 => String::new(),
+            all => format!(", and {}", count(all - 1, "more rule")),
+        };
+        let breaks = format!("That breaks {}{more}.", rule(first.invariant, &first.name));
+        let what = match self.twice() {
+            Some(twice) => format!("So {twice}."),
+            None => format!("{}.", capital(&self.tokens.in_words(&first.why))),
+        };
+        vec![what, breaks]
+    }
+
+    /// What the twin shows.
+    fn without_guard(&self, broken: &[InvariantBroken]) -> String {
+        let accepted = self
+            .facts
+            .attempts()
+            .iter()
+            .any(|(op, _)| self.facts.said(op) == Some(Said::Accepted));
+        match (by_weight(broken).first(), accepted, self.twice()) {
+            (None, ..) => "Without the guard the same schedule broke nothing.".to_owned(),
+            (Some(_), true, Some(twice)) => {
+                format!("Without the guard the same write went through: {twice}.")
+            }
+            (Some(_), true, None) => "Without the guard the same write went through.".to_owned(),
+            (Some(_), false, Some(twice)) => format!("Without the guard {twice}."),
+            (Some(first), false, None) => format!("Without the guard, {}.", self.tokens.in_words(&first.why)),
+        }
+    }
+
+    /// `order-7 was refunded twice`.
+    fn twice(&self) -> Option<String> {
+        let jobs = self.facts.jobs();
+        let (job, ids) = jobs.iter().find(|(_, ids)| ids.len() > 1)?;
+        Some(format!("{job} was {} {}", self.facts.run.deed, times(ids.len())))
+    }
+
+    /// Whose requests lay unread in a target's socket.
+    fn unread(&self, target: &str) -> Option<String> {
+        let mut whose: Vec<String> = Vec::new();
+        for (_, _, event) in &self.facts.events {
+            if let Event::Queued(queued) = event
+                && queued.target == target
+                && let Some((_, request)) = self.facts.request(&queued.op)
+            {
+                whose.push(format!("{}'s write", request.holder));
+            }
+        }
+        (!whose.is_empty()).then(|| whose.join(" and then "))
+    }
+
+    /// Whether a holder had been answered inside a transaction that was still open.
+    fn is_open(&self, holder: &str, at: At) -> bool {
+        self.facts.requests().any(|(sent, request)| {
+            let ended = self.facts.answer(&request.op).map(|(ended, _)| ended);
+            let answered = self.facts.events.iter().any(|(_, when, event)| match event {
+                Event::DbAnswer(answer) => *when < at && answer.op.as_ref() == Some(&request.op),
+                _ => false,
+            });
+            request.holder == holder && sent < at && answered && ended.is_none_or(|ended| ended > at)
+        })
+    }
+
+    fn decider(&self, op: &Op) -> &'static str {
+        match self.facts.answer(op) {
+            Some((_, Some(Reply::Sql { .. }))) => "PostgreSQL",
+            _ => "the resource",
+        }
+    }
+}
+
+/// What a half came to for the guarded thing, in a few words.
+pub(super) fn consequence(facts: &Facts<'_>, broken: &[InvariantBroken], tokens: &Tokens) -> String {
+    let jobs = facts.jobs();
+    if let Some((job, ids)) = jobs.iter().max_by_key(|(_, ids)| ids.len()) {
+        let done = format!("{job} was {} {}", facts.run.deed, times(ids.len()));
+        return match by_weight(broken).first() {
+            Some(first) if ids.len() == 1 => {
+                format!("{done}, but {} was broken", rule(first.invariant, &first.name))
+            }
+            _ => done,
+        };
+    }
+    match (by_weight(broken).first(), facts.kept().as_slice()) {
+        (Some(first), _) => tokens.in_words(&first.why),
+        (None, []) => "nothing was written".to_owned(),
+        (None, kept) => format!(
+            "{} was {} by {}",
+            facts.run.key,
+            facts.run.deed,
+            kept.join(" and ")
+        ),
+    }
+}
+
+fn actor(target: &str) -> String {
+    match Lane::of(target) {
+        Lane::Process(name) if name == "R" => "The resource".to_owned(),
+        _ => target.to_owned(),
+    }
+}
