@@ -1,17 +1,14 @@
 //! `fence timeline`: draws a folder of evidence again.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use pause_kit::review::{Bundle, OpenError};
-use pause_kit::timeline::{Drawing, FILE};
+use pause_kit::timeline::{Drawing, FILE, is_page};
 
 use crate::exit::{Ending, Failure};
 use crate::say;
-
-/// What every page begins with.
-const BEGIN: &[u8] = b"<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"generator\" content=\"fence timeline\">";
 
 /// What to draw, and where to put the page.
 #[derive(Debug, Args)]
@@ -83,16 +80,8 @@ fn write(file: &Path, page: &[u8]) -> Result<(), WriteError> {
 }
 
 fn is_free(file: &Path) -> io::Result<bool> {
-    let mut found = match std::fs::File::open(file) {
-        Ok(found) if found.metadata()?.is_file() => found,
-        Ok(_) => return Ok(false),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
-        Err(error) => return Err(error),
-    };
-    let mut begin = vec![0; BEGIN.len()];
-    match found.read_exact(&mut begin) {
-        Ok(()) => Ok(begin == BEGIN),
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
-        Err(error) => Err(error),
+    match is_page(file) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+        page => page,
     }
 }

@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, CWD, RenameFlags, access, renameat_with};
 
 use super::{Evidence, SCHEMA};
+use crate::timeline;
 
 const MAIN: &str = "evidence.json";
 /// The picture of it, which is drawn again from the rest.
-const PICTURE: &str = crate::timeline::FILE;
+const PICTURE: &str = timeline::FILE;
 
 /// Where a folder of evidence stands, or will stand.
 #[derive(Clone, Debug)]
@@ -135,7 +136,8 @@ fn foreign_entry(folder: &Path) -> io::Result<Option<String>> {
     let own = evidence.as_ref().map(Evidence::histories).unwrap_or_default();
     for entry in &entries {
         let name = entry.file_name();
-        let is_own = name == MAIN || name == PICTURE || own.iter().any(|history| name == *history);
+        let is_picture = name == PICTURE && timeline::is_page(&entry.path())?;
+        let is_own = name == MAIN || is_picture || own.iter().any(|history| name == *history);
         if !is_own || !entry.file_type()?.is_file() {
             return Ok(Some(name.to_string_lossy().into_owned()));
         }
@@ -346,6 +348,12 @@ mod tests {
             Place::check(&place).is_ok(),
             "a history that is missing is no loss"
         );
+        let picture = place.join(timeline::FILE);
+        std::fs::write(&picture, "a page of someone else's").unwrap();
+        assert_eq!(foreign(&place), timeline::FILE);
+        let page = timeline::Drawing::new(evidence(1), BTreeMap::new()).page();
+        std::fs::write(&picture, page).unwrap();
+        assert!(Place::check(&place).is_ok(), "our own picture is no loss");
         std::fs::create_dir(place.join("1.jsonl")).unwrap();
         assert_eq!(foreign(&place), "1.jsonl", "a folder by a history's name");
     }

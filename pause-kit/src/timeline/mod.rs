@@ -21,6 +21,7 @@ mod describe;
 mod facts;
 mod html;
 mod moments;
+mod own;
 mod page;
 mod rows;
 mod scenario;
@@ -30,4 +31,5 @@ mod story;
 mod words;
 
 pub use bundle::RedrawError;
+pub use own::is_page;
 pub use page::{Drawing, FILE};

@@ -7,6 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
 use super::html::Html;
+use super::own::BEGIN;
 use super::scenario::{Article, verdict};
 use super::words::count;
 use crate::evidence::{Evidence, ScenarioEvidence, Verdict};
@@ -76,8 +77,7 @@ impl Drawing {
         }
         let hash = |text: &str| STANDARD.encode(Sha256::digest(text.as_bytes()));
         let mut page = Html::default();
-        page.raw("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n")
-            .raw("<meta name=\"generator\" content=\"fence timeline\">\n")
+        page.raw(BEGIN)
             .raw("<meta http-equiv=\"Content-Security-Policy\" content=\"default-src &#39;none&#39;; base-uri &#39;none&#39;; ")
             .raw("form-action &#39;none&#39;; style-src &#39;sha256-")
             .text(hash(style.as_str()))

@@ -89,8 +89,8 @@ impl Side<'_> {
             .collect();
         html.raw("<li class=\"").raw(tone(step.tone));
         html.raw(if rules.is_empty() { "" } else { " shows" });
-        if let Some(line) = step.lines.first() {
-            html.raw("\" id=\"").text(step_id(self.prefix, *line));
+        if step.tone != Tone::Wait {
+            html.raw("\" id=\"").text(self.prefix).raw("-").text(&step.id);
         }
         html.raw("\"><span class=\"time\">");
         html.text(if step.tone == Tone::Wait {
@@ -118,7 +118,12 @@ impl Side<'_> {
                         .map_or(one.name.clone(), |number| number.to_string())
                 })
                 .collect();
-            html.raw(" <span class=\"breaks\">shows broken rule ")
+            html.raw(" <span class=\"breaks\">")
+                .raw(if names.len() == 1 {
+                    "shows broken rule "
+                } else {
+                    "shows broken rules "
+                })
                 .text(names.join(", "))
                 .raw("</span>");
         }
@@ -205,7 +210,7 @@ pub(super) fn lines(html: &mut Html, facts: &Facts<'_>, lines: &[usize], steps: 
         html.raw("<li>");
         let step = steps.and_then(|(prefix, steps)| {
             let step = steps.iter().find(|step| step.lines.contains(line))?;
-            Some(step_id(prefix, *step.lines.first()?))
+            Some(format!("{prefix}-{}", step.id))
         });
         match step {
             Some(id) => html
@@ -223,10 +228,6 @@ pub(super) fn lines(html: &mut Html, facts: &Facts<'_>, lines: &[usize], steps: 
             .raw("</li>\n");
     }
     html.raw("</ul>\n");
-}
-
-fn step_id(prefix: &str, line: usize) -> String {
-    format!("{prefix}-{line}")
 }
 
 fn state(html: &mut Html, open: &'static str, state: Option<&State>, new: bool) {

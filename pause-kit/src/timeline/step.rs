@@ -74,6 +74,8 @@ pub(super) struct Step {
     pub(super) until: At,
     /// The lines of the history that tell of it, in order.
     pub(super) lines: Vec<usize>,
+    /// What tells it from the other steps of its half: its line, with `-end` where the end of a stop or hold is meant.
+    pub(super) id: String,
     /// Steps of the two halves with the same sign stand side by side.
     pub(super) sign: String,
     pub(super) tone: Tone,
@@ -92,6 +94,7 @@ impl Step {
             at,
             until: at,
             lines: vec![line],
+            id: line.to_string(),
             sign: sign.into(),
             tone: Tone::Plain,
             text: text.into(),
@@ -104,6 +107,12 @@ impl Step {
 
     pub(super) fn tone(mut self, tone: Tone) -> Step {
         self.tone = tone;
+        self
+    }
+
+    /// Marks the end of what its line tells of.
+    pub(super) fn end(mut self) -> Step {
+        self.id.push_str("-end");
         self
     }
 

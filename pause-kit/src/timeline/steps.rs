@@ -76,6 +76,7 @@ impl<'h> Drawing<'_, 'h> {
                 )
                 .dot(lane.clone())
                 .state(lane, State::Runs)
+                .end()
                 .tone(Tone::Disturbed)
             }
             Event::Stop(stop) => {
@@ -99,6 +100,7 @@ impl<'h> Drawing<'_, 'h> {
                             length(at.since(self.begin(line)))
                         ),
                     )
+                    .end()
                     .arrow(Lane::Path, Lane::of("R"), Head::Arrives)
                     .state(Lane::Path, State::Idle)
                     .tone(Tone::Disturbed)

@@ -15,5 +15,6 @@ mod reaper;
 mod services;
 mod stopper;
 mod table;
+mod timeline;
 mod wait;
 mod wire_postgres;

@@ -5,4 +5,4 @@ mod good;
 mod mutants;
 mod probes;
 mod random;
-mod tape;
+pub(crate) mod tape;
