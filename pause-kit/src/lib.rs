@@ -16,7 +16,7 @@
 //! ```
 //! use std::collections::BTreeMap;
 //! use pause_kit::history::{
-//!     At, Bounds, Clock, Event, Exercise, Final, GuardForm, Half, History, Outcome, Presented, Probe, ProbeKind, Reply, Run,
+//!     At, Bounds, Clock, Event, Exercise, Final, GuardForm, Half, History, Presented, Probe, ProbeKind, Reply, Run,
 //!     TokenNumber,
 //! };
 //! use pause_kit::judge::{Invariant, Verdict, judge};
@@ -26,7 +26,7 @@
 //!         schema: Run::SCHEMA, scenario: "S12".into(), class: "app.batch".into(), key: "batch-1".into(),
 //!         half: Half::Guarded, seed: "7".into(), clock: Clock::Monotonic, guard: GuardForm::Column,
 //!         exercise: Exercise::Control, bounds: Bounds { deadline_ns: 2_000_000_000, slack_ns: 500_000_000 },
-//!         stale_grant: None, stale_attempt: None, expected: Outcome::Legal, deed: "settled".into(),
+//!         stale_grant: None, attempts: Vec::new(), deed: "settled".into(),
 //!         opening: BTreeMap::new(),
 //!     };
 //!     let probe = |probe, key: &str, seen, reply| Event::Probe(Probe {

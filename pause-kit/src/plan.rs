@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use fence_core::{ClassName, TierName, Ttl};
 
+use crate::history::Half;
+use crate::scenario::ScenarioId;
 use crate::schedule::Schedule;
 use crate::target::{ClassProof, Guard, Target};
 
@@ -48,8 +50,22 @@ pub struct ClassPlan {
 /// Which halves of each scenario are run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Halves {
-    /// Both: a proof.
+    /// Both, and of a control the one that it has: a proof.
     Pair,
-    /// The defeated one alone: what happens without the guard.
+    /// The guarded one alone: whether the guard raises false alarms.
+    GuardedOnly,
+    /// The defeated one alone: what happens without the guard. A control has none.
     DefeatedOnly,
+}
+
+impl Halves {
+    /// The halves of this scenario that are run.
+    pub fn of(self, scenario: ScenarioId) -> &'static [Half] {
+        match (self, scenario.is_control()) {
+            (Halves::Pair, false) => &[Half::Guarded, Half::Defeated],
+            (Halves::Pair | Halves::GuardedOnly, _) => &[Half::Guarded],
+            (Halves::DefeatedOnly, false) => &[Half::Defeated],
+            (Halves::DefeatedOnly, true) => &[],
+        }
+    }
 }

@@ -1,10 +1,10 @@
 //! What parses but cannot be run.
 
-use fence_core::Enforcement;
-use pause_kit::scenario::ScenarioId;
-use pause_kit::target::{ClassProof, PlaceStep, RequestForm, Target, Template};
+use fence_core::{ClassName, Enforcement};
+use pause_kit::target::{ClassProof, Guard, PlaceStep, RequestForm, Target, Template, Variant};
 
 use super::manifest::{Class, Manifest};
+use super::scenarios;
 
 /// A fault, and where it stands.
 #[derive(Debug)]
@@ -35,22 +35,22 @@ impl From<&PlaceStep> for Step {
 
 /// Where a check stands.
 #[derive(Clone)]
-struct At(Vec<Step>);
+pub(super) struct At(Vec<Step>);
 
 impl At {
-    fn key(&self, key: &str) -> At {
+    pub(super) fn key(&self, key: &str) -> At {
         let mut steps = self.0.clone();
         steps.push(Step::Key(key.to_owned()));
         At(steps)
     }
 
-    fn index(&self, index: usize) -> At {
+    pub(super) fn index(&self, index: usize) -> At {
         let mut steps = self.0.clone();
         steps.push(Step::Index(index));
         At(steps)
     }
 
-    fn fault<T>(self, message: impl Into<String>) -> Result<T, Fault> {
+    pub(super) fn fault<T>(self, message: impl Into<String>) -> Result<T, Fault> {
         Err(Fault {
             at: self.0,
             message: message.into(),
@@ -74,6 +74,19 @@ const READY: &[&str] = &[
     "amount",
     "ttl",
 ];
+const HOLDER: &[&str] = &[
+    "fence",
+    "bin",
+    "prefix",
+    "database_url",
+    "resource",
+    "key",
+    "other",
+    "bystander",
+    "amount",
+    "ttl",
+    "journal",
+];
 const WRITE: &[&str] = &["key", "other", "bystander", "amount", "id"];
 const READ: &[&str] = &["key", "other", "bystander"];
 
@@ -85,7 +98,7 @@ pub(super) fn all(manifest: &Manifest) -> Result<(), Fault> {
         check.target(target, &root.key("targets").key(name))?;
     }
     for (name, class) in &manifest.classes {
-        check.class(class, &root.key("classes").key(name.as_str()))?;
+        check.class(name, class, &root.key("classes").key(name.as_str()))?;
     }
     Ok(())
 }
@@ -134,7 +147,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn class(&self, class: &Class, at: &At) -> Result<(), Fault> {
+    fn class(&self, name: &ClassName, class: &Class, at: &At) -> Result<(), Fault> {
         if !self.manifest.tiers.contains_key(&class.tier) {
             let declared = joined(self.manifest.tiers.keys());
             return at.key("tier").fault(format!(
@@ -166,12 +179,12 @@ impl Check<'_> {
             (Enforcement::Advisory, None, Some(_)) => at
                 .key("proof")
                 .fault("an advisory class has nothing to prove; leave it out, or make the class fenced"),
-            (_, _, Some(proof)) => self.proof(proof, &at.key("proof")),
+            (_, Some(guard), Some(proof)) => self.proof((name, guard), proof, &at.key("proof")),
             (_, _, None) => Ok(()),
         }
     }
 
-    fn proof(&self, proof: &ClassProof, at: &At) -> Result<(), Fault> {
+    fn proof(&self, class: (&ClassName, Guard), proof: &ClassProof, at: &At) -> Result<(), Fault> {
         if !self.manifest.targets.contains_key(&proof.target) {
             let declared = joined(self.manifest.targets.keys());
             return at.key("target").fault(format!(
@@ -184,9 +197,17 @@ impl Check<'_> {
                 .key("keys")
                 .fault("keys holds {n} once and no other placeholder, such as \"acct-{n}\"");
         }
-        self.scenarios(proof, at)?;
+        scenarios::check(class, proof, at)?;
         self.steps(&proof.prepare, READY, &at.key("prepare"))?;
-        self.command(&proof.holder.command, READY, &at.key("holder").key("command"))?;
+        let holder = at.key("holder");
+        self.command(&proof.holder.command, READY, &holder.key("command"))?;
+        for variant in [Variant::Again, Variant::Journal, Variant::Unraised] {
+            let further = proof.holder.with.of(variant).unwrap_or_default();
+            let at = holder.key("with").key(variant.as_str());
+            for (index, word) in further.iter().enumerate() {
+                self.template(word, HOLDER, at.index(index))?;
+            }
+        }
         if let Some(front) = &proof.front {
             self.request(&front.write, WRITE, &at.key("front").key("write"))?;
             self.request(&front.raise, READ, &at.key("front").key("raise"))?;
@@ -219,28 +240,6 @@ impl Check<'_> {
                     replacement.find.len(),
                     replacement.replace.len()
                 ));
-            }
-        }
-        Ok(())
-    }
-
-    fn scenarios(&self, proof: &ClassProof, at: &At) -> Result<(), Fault> {
-        let listed = at.key("scenarios");
-        if proof.scenarios.is_empty() {
-            return listed.fault("scenarios is empty; name at least one");
-        }
-        for (index, scenario) in proof.scenarios.iter().enumerate() {
-            let at = listed.index(index);
-            if proof.scenarios[..index].contains(scenario) {
-                return at.fault(format!("{scenario} is named twice"));
-            }
-            if scenario.needs_front() && proof.front.is_none() {
-                return at.fault(format!("{scenario} goes through the resource: it needs a front"));
-            }
-            if *scenario == ScenarioId::S26 && (proof.front.is_some() || proof.defeat_on_path.is_empty()) {
-                return at.fault(
-                    "S26 has the holder write to the database itself: it has no front, and needs defeat_on_path",
-                );
             }
         }
         Ok(())
@@ -327,7 +326,7 @@ impl Check<'_> {
     }
 }
 
-fn joined<T: ToString>(names: impl Iterator<Item = T>) -> String {
+pub(super) fn joined<T: ToString>(names: impl Iterator<Item = T>) -> String {
     let names: Vec<String> = names.map(|name| name.to_string()).collect();
     match names.is_empty() {
         true => "none".to_owned(),

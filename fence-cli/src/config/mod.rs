@@ -3,6 +3,7 @@
 mod check;
 mod lines;
 mod manifest;
+mod scenarios;
 
 pub(crate) use check::Step;
 pub(crate) use lines::{ConfigError, Lines};

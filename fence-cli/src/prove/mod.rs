@@ -48,9 +48,13 @@ pub(crate) struct ProveArguments {
     /// when only a part is run]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Run the defeated halves alone and watch them corrupt, in services that are private to the run
+    /// Run the defeated halves alone and watch them corrupt, in services that are private to the run; controls have none
     #[arg(long)]
     danger_unfenced: bool,
+    /// Run the guarded halves alone, to look for false alarms. Proves nothing: 0 when every half held, 1 when something was
+    /// violated, 3 when something was void or inconclusive
+    #[arg(long, conflicts_with = "danger_unfenced")]
+    only_guarded: bool,
 }
 
 /// Proves.
@@ -90,7 +94,10 @@ pub(crate) fn run(arguments: &ProveArguments) -> Result<Ending, Failure> {
 
 /// Where the evidence goes: a run of a part says nothing about the whole, so it never takes the whole's place.
 fn place(arguments: &ProveArguments, manifest: &Manifest) -> Result<Option<Place>, Failure> {
-    let part = arguments.danger_unfenced || !arguments.class.is_empty() || !arguments.scenario.is_empty();
+    let part = arguments.danger_unfenced
+        || arguments.only_guarded
+        || !arguments.class.is_empty()
+        || !arguments.scenario.is_empty();
     let folder = match (&arguments.out, part) {
         (Some(folder), _) => folder.clone(),
         (None, false) => manifest.folder.join("fence-evidence"),
@@ -140,8 +147,7 @@ fn seed(text: &str) -> Result<u64, String> {
 }
 
 fn scenario(text: &str) -> Result<ScenarioId, UnknownScenario> {
-    let id = text.to_ascii_uppercase().parse();
-    id.or_else(|_: UnknownScenario| text.parse())
+    text.parse()
 }
 
 fn keep(place: &Place, report: &Report) -> Result<PathBuf, pause_kit::evidence::PublishError> {
@@ -159,8 +165,8 @@ fn ending(plan: &Plan, report: &Report) -> Ending {
         // Every twin must have corrupted: the mildest verdict counts.
         (Halves::DefeatedOnly, Some(Verdict::Violated), _) => Ending::Violated,
         (Halves::DefeatedOnly, _, _) => Ending::Inconclusive,
-        (Halves::Pair, _, Some(Verdict::Violated)) => Ending::Violated,
-        (Halves::Pair, _, Some(Verdict::Proven)) => Ending::Done,
-        (Halves::Pair, _, _) => Ending::Inconclusive,
+        (Halves::Pair | Halves::GuardedOnly, _, Some(Verdict::Violated)) => Ending::Violated,
+        (Halves::Pair | Halves::GuardedOnly, _, Some(Verdict::Proven | Verdict::Held)) => Ending::Done,
+        (Halves::Pair | Halves::GuardedOnly, _, _) => Ending::Inconclusive,
     }
 }

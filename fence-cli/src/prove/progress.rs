@@ -25,11 +25,8 @@ impl Progress {
     /// Says what is about to be run.
     pub(super) fn begin(plan: &Plan) -> Progress {
         let slots = plan.schedule.slots().len();
-        let halves = slots
-            * match plan.halves {
-                Halves::Pair => 2,
-                Halves::DefeatedOnly => 1,
-            };
+        let each = plan.schedule.slots().iter();
+        let halves: usize = each.map(|slot| plan.halves.of(slot.scenario).len()).sum();
         let bar = can_move().then(|| {
             let bar = ProgressBar::with_draw_target(
                 Some(u64::try_from(slots).expect("a few scenarios")),
@@ -94,7 +91,8 @@ impl Observer for Progress {
     fn half_begins(&self, slot: &Slot, half: Half) {
         let how = match half {
             Half::Guarded => "guarded",
-            Half::Defeated => "defeated",
+            Half::Defeated if slot.scenario.defeats_the_guard() => "defeated",
+            Half::Defeated => "twin",
         };
         self.now(&format!(
             "{} {} {how}: {}",

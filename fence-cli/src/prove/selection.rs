@@ -18,6 +18,10 @@ use crate::guard::{self, GuardError};
 pub(super) enum SelectionError {
     #[error("class \"{class}\" is not declared with a proof; there are {declared}")]
     NoClass { class: ClassName, declared: String },
+    #[error(
+        "scenario {scenario} is a control: it has no half without its guard; leave out --danger-unfenced"
+    )]
+    Control { scenario: ScenarioId },
     #[error("scenario {scenario} is not declared for any class asked for; there are {declared}")]
     NoScenario { scenario: ScenarioId, declared: String },
     #[error(
@@ -42,12 +46,17 @@ pub(super) fn plan(arguments: &ProveArguments, manifest: &Manifest) -> Result<Pl
             .map_err(SelectionError::Guard)?,
         versions: BTreeMap::from([("fence".to_owned(), env!("CARGO_PKG_VERSION").to_owned())]),
         schedule: Schedule::draw(seed, &scenarios),
-        halves: match arguments.danger_unfenced {
-            true => Halves::DefeatedOnly,
-            false => Halves::Pair,
-        },
+        halves: halves(arguments),
         classes,
     })
+}
+
+fn halves(arguments: &ProveArguments) -> Halves {
+    match (arguments.danger_unfenced, arguments.only_guarded) {
+        (true, _) => Halves::DefeatedOnly,
+        (false, true) => Halves::GuardedOnly,
+        (false, false) => Halves::Pair,
+    }
 }
 
 fn classes(arguments: &ProveArguments, manifest: &Manifest) -> Result<Vec<ClassPlan>, SelectionError> {
@@ -114,6 +123,10 @@ fn scenarios(
 ) -> Result<Vec<(ClassName, ScenarioId)>, SelectionError> {
     let asked =
         |scenario: &ScenarioId| arguments.scenario.is_empty() || arguments.scenario.contains(scenario);
+    let halves = halves(arguments);
+    if let Some(control) = arguments.scenario.iter().find(|one| halves.of(**one).is_empty()) {
+        return Err(SelectionError::Control { scenario: *control });
+    }
     Ok(classes
         .iter()
         .flat_map(|class| {
@@ -123,7 +136,7 @@ fn scenarios(
                 .iter()
                 .map(|scenario| (class.name.clone(), *scenario))
         })
-        .filter(|(_, scenario)| asked(scenario))
+        .filter(|(_, scenario)| asked(scenario) && !halves.of(*scenario).is_empty())
         .collect())
 }
 

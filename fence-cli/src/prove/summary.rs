@@ -57,7 +57,7 @@ pub(super) fn text(plan: &Plan, evidence: &Evidence, kept: &Kept, columns: usize
             text.push_str(&format!("to look at, in a browser: {}\n", page.display()));
         }
         Kept::NotAsked => paragraph(
-            "no evidence was written: a run of a part, or without the guard, is only kept where --out DIR says",
+            "no evidence was written: a run of a part, or of one half alone, is only kept where --out DIR says",
         ),
         Kept::Failed => paragraph("no evidence was written"),
     }
@@ -71,9 +71,10 @@ pub(super) fn verdict(halves: Halves, scenario: &ScenarioEvidence) -> &'static s
         (Halves::DefeatedOnly, Verdict::Violated) if only_blocks(scenario) => "blocks",
         (Halves::DefeatedOnly, Verdict::Violated) => "corrupts",
         (Halves::DefeatedOnly, _) => "stays clean",
-        (Halves::Pair, Verdict::Proven) => "proven",
-        (Halves::Pair, Verdict::Inconclusive) => "inconclusive",
-        (Halves::Pair, Verdict::Violated) => "violated",
+        (Halves::Pair | Halves::GuardedOnly, Verdict::Held) => "held",
+        (Halves::Pair | Halves::GuardedOnly, Verdict::Proven) => "proven",
+        (Halves::Pair | Halves::GuardedOnly, Verdict::Inconclusive) => "inconclusive",
+        (Halves::Pair | Halves::GuardedOnly, Verdict::Violated) => "violated",
     }
 }
 
@@ -93,9 +94,13 @@ fn details(plan: &Plan, scenario: &ScenarioEvidence) -> Vec<String> {
         details.push(format!("because: {why}"));
     }
     if let Some(on) = &scenario.on {
-        if let Some(refusal) = &on.refusal {
-            let outcome = on.outcome.as_deref().unwrap_or("refused");
-            details.push(format!("guarded: {outcome}, {}", refused(refusal)));
+        match (&on.outcome, &on.refusal) {
+            (outcome, Some(refusal)) => {
+                let outcome = outcome.as_deref().unwrap_or("refused");
+                details.push(format!("guarded: {outcome}, {}", refused(refusal)));
+            }
+            (Some(outcome), None) => details.push(format!("guarded: {outcome}")),
+            (None, None) => {}
         }
         for broken in on.violated.iter().flatten() {
             details.push(format!("guarded: {}, against {}", broken.why, rule(broken)));
@@ -103,8 +108,8 @@ fn details(plan: &Plan, scenario: &ScenarioEvidence) -> Vec<String> {
     }
     if let Some(defeated) = &scenario.defeated {
         let how = match plan.halves {
-            Halves::Pair => "without the guard",
-            Halves::DefeatedOnly => "unfenced",
+            Halves::DefeatedOnly if scenario.id.defeats_the_guard() => "unfenced".to_owned(),
+            _ => format!("without {}", scenario.id.left_out()),
         };
         let broken: Vec<String> = defeated.violated.iter().flatten().map(rule).collect();
         let seen = defeated.corruption.as_deref().unwrap_or("it went wrong");
@@ -146,6 +151,15 @@ pub(super) fn scenarios(count: usize) -> String {
 const REFUSED: &str =
     "the late write was refused as stale, and the same schedule without the guard went wrong";
 
+/// How many controls held, in words.
+fn controls(held: usize) -> String {
+    match held {
+        0 => String::new(),
+        1 => " 1 control held.".to_owned(),
+        _ => format!(" {held} controls held."),
+    }
+}
+
 /// One sentence on the whole.
 fn last(plan: &Plan, evidence: &Evidence) -> String {
     let all = evidence.scenarios.len();
@@ -159,18 +173,29 @@ fn last(plan: &Plan, evidence: &Evidence) -> String {
     match plan.halves {
         Halves::Pair => {
             let proven = count(Verdict::Proven);
+            let control = |one: &&ScenarioEvidence| one.id.is_control();
+            let all = all - evidence.scenarios.iter().filter(control).count();
             let how = match proven {
                 0 => String::new(),
                 _ if proven < all => format!(": in {proven} {REFUSED}"),
                 _ => format!(": {REFUSED}"),
             };
             format!(
-                "{proven} of {} proven{how}. {} violated, {} inconclusive.",
+                "{proven} of {} proven{how}.{} {} violated, {} inconclusive.",
                 scenarios(all),
+                controls(count(Verdict::Held)),
                 count(Verdict::Violated),
                 count(Verdict::Inconclusive)
             )
         }
+        Halves::GuardedOnly => format!(
+            "{} of {} held with the guard in force, {} violated, {} inconclusive. Nothing is proven by this: it looks for false \
+             alarms.",
+            count(Verdict::Held),
+            scenarios(all),
+            count(Verdict::Violated),
+            count(Verdict::Inconclusive)
+        ),
         Halves::DefeatedOnly => format!(
             "{} of {} without the guard went wrong. Nothing is proven by this: it is what the guard is for.",
             count(Verdict::Violated),

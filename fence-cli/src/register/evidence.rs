@@ -87,6 +87,7 @@ impl Nothing {
 
 fn outcomes(review: &ClassReview) -> BTreeMap<String, ProofOutcome> {
     let outcome = |verdict: &Option<Verdict>| match verdict {
+        Some(Verdict::Held) => ProofOutcome::Held,
         Some(Verdict::Proven) => ProofOutcome::Proven,
         Some(Verdict::Inconclusive) => ProofOutcome::Inconclusive,
         Some(Verdict::Violated) => ProofOutcome::Violated,

@@ -94,6 +94,11 @@ impl Ground<'_> {
                 format!("{scenario} is declared for it, and the evidence does not have it"),
                 PROVE.to_owned(),
             ),
+            Disorder::OnlyControls => (
+                self.declared(&class, &["proof", "scenarios"]),
+                "only controls were run, which prove nothing by themselves".to_owned(),
+                format!("declare a scenario that has a twin, then {PROVE}"),
+            ),
             Disorder::NotProven {
                 outcome: ProofOutcome::NotBorneOut,
                 ..

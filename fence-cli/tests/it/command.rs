@@ -67,7 +67,7 @@ prepare = [
 
 [classes."app.thing".proof.holder]
 command = ["{bin}/fence", "{etcd.entity}", "{prefix}", "{resource}", "{key}"]
-gate = "before-send"
+gates = ["before-send"]
 
 [classes."app.thing".proof.front.write]
 method = "POST"

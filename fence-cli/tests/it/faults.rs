@@ -44,7 +44,10 @@ fn each_fault_is_named_with_its_line_the_wrong_word_and_the_right_form() {
         (
             "[\"S01\", \"S02\"]",
             "[\"S01\", \"S99\"]",
-            vec!["\"S99\"", "S01, S02, S05, S07, S26"],
+            vec![
+                "\"S99\"",
+                "S01, S02, S03, S04, S04b, S05, S07, S17, S18, S21, S26",
+            ],
         ),
         (
             "[\"S01\", \"S02\"]",
@@ -53,6 +56,31 @@ fn each_fault_is_named_with_its_line_the_wrong_word_and_the_right_form() {
         ),
         ("[\"S01\", \"S02\"]", "[]", vec!["name at least one"]),
         ("[\"S01\", \"S02\"]", "[\"S26\"]", vec!["S26", "defeat_on_path"]),
+        (
+            "[\"S01\", \"S02\"]",
+            "[\"S18\"]",
+            vec!["only controls", "a scenario with a twin"],
+        ),
+        (
+            "[\"S01\", \"S02\"]",
+            "[\"S02\", \"S04\"]",
+            vec![
+                "S04",
+                "\"app.thing\"",
+                "the gate \"after-read\"",
+                "gates = [\"before-send\", \"after-read\"]",
+            ],
+        ),
+        (
+            "[\"S01\", \"S02\"]",
+            "[\"S02\", \"S21\"]",
+            vec!["S21", "\"app.thing\"", "no \"journal\"", "with.journal = ["],
+        ),
+        (
+            "[\"S01\", \"S02\"]",
+            "[\"S04b\"]",
+            vec!["S04b", "no \"unraised\"", "with.unraised = ["],
+        ),
         ("\"thing-{n}\"", "\"thing\"", vec!["{n}", "acct-{n}"]),
         (
             "path = \"/things/{key}\"",
@@ -70,9 +98,20 @@ fn each_fault_is_named_with_its_line_the_wrong_word_and_the_right_form() {
             vec!["{resource} has no value here", "{id}"],
         ),
         (
+            "gates = [\"before-send\"]",
             "gate = \"before-send\"",
-            "gates = \"before-send\"",
-            vec!["gates", "gate"],
+            vec!["unknown field `gate`", "gates"],
+        ),
+        (
+            "gates = [\"before-send\"]",
+            "gates = [\"before-sendd\"]",
+            vec![
+                "before-sendd",
+                "after-grant",
+                "after-read",
+                "before-send",
+                "before-commit",
+            ],
         ),
         (
             "guard_sql = \"guard\"",

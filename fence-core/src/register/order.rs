@@ -45,6 +45,8 @@ pub struct Proof {
 pub enum ProofOutcome {
     /// Proven, and its histories say so.
     Proven,
+    /// A control, which must hold and proves nothing by itself.
+    Held,
     /// Nothing was shown either way.
     Inconclusive,
     /// A stale write was let in.
@@ -84,11 +86,13 @@ pub enum Disorder {
         /// The scenario.
         scenario: String,
     },
+    /// Only controls were run, which prove nothing by themselves. Declare and run a scenario that has a twin.
+    OnlyControls,
     /// A scenario does not show that the class is fenced. Look at its evidence.
     NotProven {
         /// The scenario.
         scenario: String,
-        /// What it shows; never [`ProofOutcome::Proven`].
+        /// What it shows; neither [`ProofOutcome::Proven`] nor [`ProofOutcome::Held`].
         outcome: ProofOutcome,
     },
     /// A double holder corrupts, nothing refuses it, and nobody has accepted that. Fence it, or accept the risk.
@@ -185,10 +189,14 @@ fn fenced(class: &Declared, proof: Option<&Proof>, today: Day) -> Vec<Disorder> 
     let unproven = proof
         .scenarios
         .iter()
-        .filter(|(_, outcome)| **outcome != ProofOutcome::Proven);
+        .filter(|(_, outcome)| !matches!(outcome, ProofOutcome::Proven | ProofOutcome::Held));
     found.extend(unproven.map(|(scenario, outcome)| Disorder::NotProven {
         scenario: scenario.clone(),
         outcome: *outcome,
     }));
+    let mut outcomes = proof.scenarios.values();
+    if !proof.scenarios.is_empty() && outcomes.all(|outcome| *outcome == ProofOutcome::Held) {
+        found.push(Disorder::OnlyControls);
+    }
     found
 }

@@ -10,7 +10,7 @@ use crate::scenario::ScenarioId;
 use crate::target::Guard;
 
 /// The form of `evidence.json`; another number is another form.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
 
 /// What a run did and found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -66,7 +66,7 @@ pub struct ClassEvidence {
     pub name: ClassName,
     /// Its guard's form.
     pub guard: Guard,
-    /// The worst verdict among its scenarios.
+    /// The worst verdict among its scenarios; a class of which only controls were run is held and not proven.
     pub verdict: Verdict,
 }
 
@@ -74,7 +74,10 @@ pub struct ClassEvidence {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// The late write was refused as stale, and the same schedule without the guard corrupted.
+    /// A control, or a guarded half that was run alone: everything held. That proves nothing by itself.
+    Held,
+    /// Every attempt was answered as it must be, and the same schedule without the guard, or without what the scenario leaves
+    /// out, went wrong.
     Proven,
     /// Void, blind, unknown or not finished: nothing was shown either way.
     Inconclusive,
@@ -85,6 +88,7 @@ pub enum Verdict {
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
+            Verdict::Held => "held",
             Verdict::Proven => "proven",
             Verdict::Inconclusive => "inconclusive",
             Verdict::Violated => "violated",
@@ -107,7 +111,8 @@ pub struct ScenarioEvidence {
     /// The guarded half; left out when only the defeated one was run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on: Option<GuardedHalf>,
-    /// The defeated half.
+    /// The defeated half, or, where the scenario leaves out something else than the guard, the half without that. A control
+    /// has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub defeated: Option<DefeatedHalf>,
     /// Each process that was stopped, in both halves.
@@ -117,7 +122,8 @@ pub struct ScenarioEvidence {
 /// The half with the guard as it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GuardedHalf {
-    /// What became of the stale attempt: `REF`, `LEG`, `BLK`, `UNK`, `CLO` or `CON`; nothing when it cannot be told.
+    /// What became of each attempt, in their order: `REF`, `LEG`, `BLK`, `UNK`, `CLO` or `CON`, or `?` where it cannot be
+    /// told; joined by `; `, such as `LEG; REF; LEG`. Nothing when it can be told of none.
     pub outcome: Option<String>,
     /// The invariants that broke; left out when none did.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -125,11 +131,11 @@ pub struct GuardedHalf {
     /// Its history.
     #[serde(flatten)]
     pub history: HistoryFile,
-    /// How the stale attempt was refused.
+    /// How the last attempt that was refused was refused. Every refusal is judged; this one is shown.
     pub refusal: Option<RefusalSeen>,
 }
 
-/// The half whose guard admits everything.
+/// The half without its guard, or without what else the scenario leaves out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DefeatedHalf {
     /// The invariants that broke; nothing when the half stayed clean.
@@ -145,7 +151,7 @@ pub struct DefeatedHalf {
 /// An invariant that was broken.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InvariantBroken {
-    /// Its number, 1 to 16. Nothing for the agreement of the judge's two checks.
+    /// Its number, 1 to 16. Nothing for the agreement of the judge's two checks and for lost updates.
     pub invariant: Option<u8>,
     /// Its name.
     pub name: String,

@@ -368,7 +368,7 @@ mod tests {
             "[1]",
             &serde_json::to_string(&evidence(1))
                 .unwrap()
-                .replace("\"schema\":1", "\"schema\":9"),
+                .replace("\"schema\":2", "\"schema\":9"),
         ] {
             write("evidence.json", text);
             assert_eq!(foreign(folder.path()), "evidence.json", "{text}");

@@ -41,6 +41,8 @@ events! {
     Waiting(Waiting),
     /// A process was killed; at the time when it was reaped.
     Killed(Killed),
+    /// A process was started again with what it had put on disk; at the time when it was started.
+    Restarted(Restarted),
     /// A holder's request; at the time when its first byte was seen.
     Request(Request),
     /// The answer to a request; at the time when its last byte was passed to the holder.
@@ -152,6 +154,16 @@ pub struct Killed {
     /// Who, such as `H1`.
     pub target: String,
     /// Its process id.
+    pub pid: u32,
+}
+
+/// The second process of one that was killed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Restarted {
+    /// Who, such as `H1`.
+    pub target: String,
+    /// The new process's id.
     pub pid: u32,
 }
 

@@ -7,12 +7,12 @@
 //!
 //! ```
 //! use pause_kit::history::{Answer, At, Event, History, Op, Reply};
-//! # use pause_kit::history::{Bounds, Clock, Exercise, GuardForm, Half, Outcome, Run};
+//! # use pause_kit::history::{Bounds, Clock, Exercise, GuardForm, Half, Run};
 //! # let run = Run {
 //! #     schema: Run::SCHEMA, scenario: "S12".into(), class: "paydb.account".into(), key: "acct-1".into(),
 //! #     half: Half::Guarded, seed: "7".into(), clock: Clock::Monotonic, guard: GuardForm::Mark,
 //! #     exercise: Exercise::Control, bounds: Bounds { deadline_ns: 2_000_000_000, slack_ns: 500_000_000 },
-//! #     stale_grant: None, stale_attempt: None, expected: Outcome::Legal, deed: "refunded".into(),
+//! #     stale_grant: None, attempts: Vec::new(), deed: "refunded".into(),
 //! #     opening: Default::default(),
 //! # };
 //! let reply = Reply::Http { status: 201, problem: None, stored: false };
@@ -42,12 +42,12 @@ mod run;
 
 pub use committed::{Change, Commit, Move};
 pub use event::{
-    Answer, DbAnswer, Event, GrantRecord, Hold, Killed, LeaseEnd, Queued, Request, Stop, Unanswered, Waiting,
-    Work,
+    Answer, DbAnswer, Event, GrantRecord, Hold, Killed, LeaseEnd, Queued, Request, Restarted, Stop,
+    Unanswered, Waiting, Work,
 };
 pub use file::{History, ReadError};
 pub use observed::{At, Op, Presented, Reply, TokenNumber};
 pub use probe::{Probe, ProbeKind};
 pub use read::{Final, Mark, Read};
 pub use recorder::Recorder;
-pub use run::{Bounds, Clock, Exercise, GuardForm, Half, Outcome, Run};
+pub use run::{Attempt, Bounds, Clock, Exercise, GuardForm, Half, Outcome, Run};

@@ -18,6 +18,8 @@ pub enum ProbeKind {
     Prepare,
     /// A larger token after a smaller one, wherever text, 32 bits or doubles order them otherwise: must be applied.
     Larger,
+    /// The token of a live grant, in a transaction that is rolled back: must be admitted, and is no contact.
+    RolledBack,
     /// A smaller token after a larger one that was rolled back: must be applied.
     AfterRollback,
     /// A smaller token after a larger one: must be refused as stale, with both numbers.

@@ -33,10 +33,9 @@ pub struct Run {
     pub bounds: Bounds,
     /// The grant that is stale once its successor has touched the resource. `None` in a control.
     pub stale_grant: Option<String>,
-    /// The operation that is the stale attempt. `None` when there was none.
-    pub stale_attempt: Option<Op>,
-    /// The stale attempt's outcome that the scenario expects of a guarded resource.
-    pub expected: Outcome,
+    /// The attempts that the scenario is about, in the order in which they are made. An attempt's grant is that of its
+    /// request. Empty when there was none.
+    pub attempts: Vec<Attempt>,
     /// What is done to a job, as a past participle: `refunded`. Used in plain words only.
     pub deed: String,
     /// Every account's balance before the first operation, in minor units. Empty for a resource without balances.
@@ -45,7 +44,27 @@ pub struct Run {
 
 impl Run {
     /// The form of history files that this version writes and reads.
-    pub const SCHEMA: u32 = 1;
+    pub const SCHEMA: u32 = 2;
+}
+
+/// A write whose answer the scenario is about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Attempt {
+    /// The operation.
+    pub op: Op,
+    /// Its outcome that the scenario expects of a guarded resource.
+    pub expected: Outcome,
+}
+
+impl Attempt {
+    /// An attempt of this name.
+    pub fn new(op: impl Into<String>, expected: Outcome) -> Attempt {
+        Attempt {
+            op: Op::new(op),
+            expected,
+        }
+    }
 }
 
 /// Which half of the pair this is.
@@ -104,6 +123,28 @@ pub enum Exercise {
         /// After how many nanoseconds the server ends a transaction whose client is idle.
         idle_ns: u64,
     },
+    /// The stale holder was killed with its write on disk; its lease ended, and its successor was granted, raised the mark
+    /// and wrote; then a second process of it did nothing but present that write.
+    Restarted,
+    /// The stale holder was stopped between its read and its write; inside the stop its lease ended, and its successor was
+    /// granted, raised the mark and wrote; it made its attempt after it was resumed and read nothing more.
+    StaleRead,
+    /// The stale holder was stopped before its send; inside the stop its lease ended, and its successor was granted and
+    /// read, having raised the mark before in the guarded half and not in its twin; the stale holder made its attempt, and
+    /// then the successor wrote.
+    FenceThenRead,
+    /// Three attempts, each after a confirmed stop: with a successor that was granted and not in touch; with that
+    /// successor's mark raised; and of that successor, whose lease had ended, after an admission of a third holder was
+    /// rolled back.
+    LegalGap,
+    /// Two holders, stopped one after the other past their leases, and a third that wrote. They went on in one order, were
+    /// stopped again, and went on in the other; each attempt was answered before the next.
+    InTurn,
+    /// A control: the holder was stopped for less than its time to live, and its lease did not end.
+    ShortPause {
+        /// That time, in nanoseconds.
+        ttl_ns: u64,
+    },
     /// A control: nothing to take over.
     Control,
 }
@@ -118,7 +159,7 @@ pub struct Bounds {
     pub slack_ns: u64,
 }
 
-/// What became of the stale attempt.
+/// What became of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
     /// Refused as stale.

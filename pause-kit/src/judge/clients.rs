@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::facts::{Facts, Guarded, Seen};
 use super::said::{Fence, Said};
 use super::verdict::{Invariant, Violation};
-use crate::history::{At, GuardForm, Read};
+use crate::history::{At, GuardForm, ProbeKind, Read};
 
 /// 2 and 3: what is stale when it begins, or when it takes effect, is not accepted.
 pub(super) fn late(facts: &Facts<'_>) -> Vec<Violation> {
@@ -138,7 +138,9 @@ fn newer_began_before(facts: &Facts<'_>, op: &Guarded<'_>, token: i64, end: At) 
     let by_probe = facts.probes.iter().any(|Seen { at, body, .. }| {
         let right = facts.right(&body.class, &body.key, body.presented.grant.as_deref());
         let same_key = body.class == op.request.class && body.key == op.request.key;
-        same_key && *at <= end && right.is_some_and(|right| right.token > token)
+        // What was rolled back was no contact.
+        let lasting = body.probe != ProbeKind::RolledBack;
+        lasting && same_key && *at <= end && right.is_some_and(|right| right.token > token)
     });
     by_op || by_probe
 }

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::facts::Facts;
+use super::facts::{Facts, Seen};
 use super::verdict::{Invariant, Violation};
-use crate::history::{Change, GuardForm};
+use crate::history::{Change, Commit, GuardForm};
 
 /// A committed admission or write of one key with its true token.
 struct Entry<'h> {
@@ -132,6 +132,14 @@ fn by_key<'h>(facts: &Facts<'h>) -> ByKey<'h, Vec<Entry<'h>>> {
         });
     }
     keys
+}
+
+/// The first commit of the write with this id.
+pub(super) fn by_id<'h>(facts: &Facts<'h>, class: &str, key: &str, id: &str) -> Option<Seen<'h, Commit>> {
+    let commits = facts.commits.iter().copied();
+    commits.into_iter().find(|commit| {
+        matches!(&commit.body.change, Change::Write { class: c, key: k, id: i, .. } if c == class && k == key && i == id)
+    })
 }
 
 /// Ids of the committed writes.

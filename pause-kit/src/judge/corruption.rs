@@ -13,7 +13,7 @@ struct Done<'h> {
     token: Option<i64>,
 }
 
-/// A job that was done twice; failing that, a late write; failing that, a wait without end.
+/// A job that was done twice; failing that, a late write or a lost one; failing that, a wait without end.
 pub(super) fn in_plain_words(facts: &Facts<'_>, found: &[Violation]) -> Option<String> {
     done_twice(facts, found).or_else(|| {
         let first = |invariant| found.iter().find(|violation| violation.invariant == invariant);
@@ -21,6 +21,7 @@ pub(super) fn in_plain_words(facts: &Facts<'_>, found: &[Violation]) -> Option<S
             Invariant::Order,
             Invariant::RealTimeRefusal,
             Invariant::DelayedPacket,
+            Invariant::LostUpdate,
             Invariant::BoundedBlock,
         ]
         .into_iter()

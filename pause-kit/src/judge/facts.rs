@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::said::Said;
 use crate::history::{
-    At, Change, Commit, DbAnswer, Event, Final, GrantRecord, History, Hold, Op, Probe, ProbeKind, Queued,
-    Read, Reply, Request, Run, Stop, Waiting, Work,
+    At, Change, Commit, DbAnswer, Event, Final, GrantRecord, History, Hold, Killed, Op, Probe, ProbeKind,
+    Queued, Read, Reply, Request, Restarted, Run, Stop, Waiting, Work,
 };
 
 /// A body with its line and time.
@@ -33,6 +33,8 @@ pub(super) struct Granted<'h> {
     pub(super) record: &'h GrantRecord,
     /// Line and time of the lease's end.
     pub(super) end: Option<(usize, At)>,
+    /// Whether its own holder gave it back.
+    pub(super) released: bool,
 }
 
 /// A guarded operation with all that was said to it.
@@ -95,6 +97,8 @@ pub(super) struct Facts<'h> {
     pub(super) holds: Vec<Seen<'h, Hold>>,
     pub(super) queued: Vec<Seen<'h, Queued>>,
     pub(super) waiting: Vec<Seen<'h, Waiting>>,
+    pub(super) killed: Vec<Seen<'h, Killed>>,
+    pub(super) restarted: Vec<Seen<'h, Restarted>>,
     pub(super) finals: Vec<Seen<'h, Final>>,
     pub(super) rights: Vec<Right<'h>>,
     /// Names that answers and others bear although no request does, with their lines; and requests that share a name.
@@ -116,6 +120,8 @@ impl<'h> Facts<'h> {
             holds: Vec::new(),
             queued: Vec::new(),
             waiting: Vec::new(),
+            killed: Vec::new(),
+            restarted: Vec::new(),
             finals: Vec::new(),
             rights: Vec::new(),
             strays: Vec::new(),
@@ -133,9 +139,9 @@ impl<'h> Facts<'h> {
         self.ops.iter().find(|op| op.request.op == *name)
     }
 
-    /// The stale attempt.
-    pub(super) fn stale(&self) -> Option<&Guarded<'h>> {
-        self.op(self.run.stale_attempt.as_ref()?)
+    /// The first attempt, which is the only one of most scenarios.
+    pub(super) fn attempt(&self) -> Option<&Guarded<'h>> {
+        self.op(&self.run.attempts.first()?.op)
     }
 
     /// The store's record of the grant that goes stale.
@@ -237,6 +243,7 @@ impl<'h> Facts<'h> {
                     at,
                     record,
                     end: None,
+                    released: false,
                 });
                 self.rights.push(Right {
                     class: &record.class,
@@ -265,7 +272,9 @@ impl<'h> Facts<'h> {
             Event::Queued(body) => self.queued.push(Seen { line, at, body }),
             Event::Waiting(body) => self.waiting.push(Seen { line, at, body }),
             Event::Final(body) => self.finals.push(Seen { line, at, body }),
-            Event::LeaseEnd(_) | Event::Killed(_) => {}
+            Event::Killed(body) => self.killed.push(Seen { line, at, body }),
+            Event::Restarted(body) => self.restarted.push(Seen { line, at, body }),
+            Event::LeaseEnd(_) => {}
             // What speaks of a request is joined once all requests are known.
             Event::Answer(_) | Event::Unanswered(_) | Event::DbAnswer(_) => {}
         }
@@ -294,6 +303,7 @@ impl<'h> Facts<'h> {
                 let mut open = self.grants.iter_mut().filter(|granted| granted.end.is_none());
                 if let Some(granted) = open.find(|granted| granted.record.grant == end.grant) {
                     granted.end = Some((line, at));
+                    granted.released = end.cause == "released";
                 }
                 return;
             }

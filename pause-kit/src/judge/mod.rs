@@ -21,6 +21,7 @@ mod exercised;
 mod facts;
 mod identity;
 mod linear;
+mod lost_update;
 mod probes;
 mod said;
 mod stale;
@@ -37,19 +38,23 @@ use facts::Facts;
 pub fn judge(history: &History) -> Judgement {
     let facts = Facts::of(history);
     let (violations, doubts) = broken(&facts);
-    let accepted_wrongly = violations
+    let late: Vec<Violation> = violations
         .iter()
-        .any(|violation| is_of_late_writes(violation.invariant));
-    let mut attempt = stale::check(&facts, accepted_wrongly);
+        .filter(|violation| is_of_late_writes(violation.invariant))
+        .cloned()
+        .collect();
+    let attempts = stale::check(&facts, &late);
     let mut violations = violations;
-    violations.append(&mut attempt.violations);
+    violations.extend(attempts.iter().flat_map(|attempt| attempt.violations.clone()));
     violations.sort_by_key(|violation| violation.invariant);
 
     let corruption = corruption::in_plain_words(&facts, &violations);
     let mut void = exercised::exercised(&facts)
         .into_iter()
         .chain(exercised::one_clock(&facts));
-    let doubt = attempt.doubt.into_iter().chain(doubts).next();
+    let doubt = attempts.iter().find_map(|attempt| attempt.doubt.clone());
+    let doubt = doubt.into_iter().chain(doubts).next();
+    let outcomes: Vec<Option<Outcome>> = attempts.iter().map(|attempt| attempt.outcome).collect();
     let verdict = if let Some(first) = violations.first() {
         Verdict::Violated(first.clone())
     } else if let Some(reason) = void.next() {
@@ -57,18 +62,18 @@ pub fn judge(history: &History) -> Judgement {
     } else if let Some(why) = doubt {
         Verdict::Inconclusive(why)
     } else {
-        as_expected(&facts, attempt.outcome)
+        as_expected(&facts, &outcomes)
     };
     Judgement {
         verdict,
-        outcome: attempt.outcome,
-        refusal: attempt.refusal,
+        outcomes,
+        refusal: attempts.into_iter().rev().find_map(|attempt| attempt.refusal),
         violations,
         corruption,
     }
 }
 
-/// Invariants 1 to 13 and the probes, on whatever happened.
+/// Invariants 1 to 13, lost updates and the probes, on whatever happened.
 fn broken(facts: &Facts<'_>) -> (Vec<Violation>, Vec<String>) {
     let (unordered, mut doubts) = linear::check(facts);
     let (probed, probe_doubts) = probes::check(facts);
@@ -88,6 +93,7 @@ fn broken(facts: &Facts<'_>) -> (Vec<Violation>, Vec<String>) {
         state::durable_mark(facts),
         state::ledger(facts),
         clients::bounded_block(facts),
+        lost_update::check(facts),
         probed,
     ]
     .concat();
@@ -102,12 +108,19 @@ fn is_of_late_writes(invariant: Invariant) -> bool {
     )
 }
 
-fn as_expected(facts: &Facts<'_>, outcome: Option<Outcome>) -> Verdict {
-    match outcome {
-        // A control may have no stale attempt at all.
-        None if facts.run.stale_attempt.is_none() => Verdict::Held,
-        Some(outcome) if outcome == facts.run.expected => Verdict::Held,
-        Some(outcome) => Verdict::Inconclusive(format!("expected {}, got {outcome}", facts.run.expected)),
-        None => Verdict::Inconclusive(format!("expected {}, got no clear outcome", facts.run.expected)),
+/// A control may have no attempt at all.
+fn as_expected(facts: &Facts<'_>, outcomes: &[Option<Outcome>]) -> Verdict {
+    for (attempt, outcome) in facts.run.attempts.iter().zip(outcomes) {
+        let (op, expected) = (&attempt.op, attempt.expected);
+        match outcome {
+            Some(outcome) if *outcome == expected => {}
+            Some(outcome) => {
+                return Verdict::Inconclusive(format!("{op}: expected {expected}, got {outcome}"));
+            }
+            None => {
+                return Verdict::Inconclusive(format!("{op}: expected {expected}, got no clear outcome"));
+            }
+        }
     }
+    Verdict::Held
 }

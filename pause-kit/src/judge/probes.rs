@@ -173,6 +173,7 @@ fn expected(kind: ProbeKind) -> (Right, Invariant, &'static str) {
         ProbeKind::EqualAgain => applied("the mark's own token and grant once more"),
         ProbeKind::Prepare => applied("a first or larger token"),
         ProbeKind::Larger => applied("a larger token"),
+        ProbeKind::RolledBack => applied("a larger token that was to be rolled back"),
         ProbeKind::AfterRollback => applied("a smaller token after a rolled back one"),
         ProbeKind::Smaller => refused(Fence::Stale, I::Order, "a smaller token after a larger one"),
         ProbeKind::Collision => refused(

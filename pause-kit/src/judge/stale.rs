@@ -1,4 +1,4 @@
-//! The stale attempt: invariant 14, and its outcome.
+//! The attempts that the scenario is about: invariant 14, and the outcome of each.
 
 use std::collections::BTreeSet;
 
@@ -6,11 +6,12 @@ use super::clients::known_by;
 use super::facts::{Facts, Guarded};
 use super::said::{Fence, Said, is_cut_short};
 use super::verdict::{Invariant, SeenRefusal, Violation};
-use crate::history::{Change, Exercise, Outcome, Reply, TokenNumber};
+use crate::history::{self, Change, Exercise, Outcome, Reply, TokenNumber};
 
-/// What became of the stale attempt.
+/// What became of one attempt.
 #[derive(Debug, Default)]
 pub(super) struct Attempt {
+    /// `None` when that cannot be told, or when it was accepted wrongly.
     pub(super) outcome: Option<Outcome>,
     pub(super) refusal: Option<SeenRefusal>,
     pub(super) violations: Vec<Violation>,
@@ -18,15 +19,22 @@ pub(super) struct Attempt {
     pub(super) doubt: Option<String>,
 }
 
-/// 14: the stale attempt is answered as stale, exactly: `ZF001`, its own token and the mark in the DETAIL, and 412 where
-/// HTTP stands between.
-pub(super) fn check(facts: &Facts<'_>, accepted_wrongly: bool) -> Attempt {
-    let Some(op) = facts.stale() else {
-        return Attempt::default();
-    };
+/// 14: an attempt that must be refused is answered as stale, exactly: `ZF001`, its own token and the mark in the DETAIL, and
+/// 412 where HTTP stands between. What became of each, in the header's order; `late` are the violations by late writes.
+pub(super) fn check(facts: &Facts<'_>, late: &[Violation]) -> Vec<Attempt> {
+    let attempts = facts.run.attempts.iter();
+    attempts
+        .map(|attempt| match facts.op(&attempt.op) {
+            Some(op) => judge(facts, op, attempt, late),
+            None => Attempt::default(),
+        })
+        .collect()
+}
+
+fn judge(facts: &Facts<'_>, op: &Guarded<'_>, run: &history::Attempt, late: &[Violation]) -> Attempt {
     let name = &op.request.op;
     let mut attempt = Attempt {
-        outcome: outcome(facts, op, accepted_wrongly),
+        outcome: outcome(facts, op, shown_late(facts, op, late)),
         ..Attempt::default()
     };
     match op.said() {
@@ -43,7 +51,7 @@ pub(super) fn check(facts: &Facts<'_>, accepted_wrongly: bool) -> Attempt {
         .chain(op.answer.map(|answer| answer.line))
         .collect();
     let broken = |why: String| vec![Violation::new(Invariant::Reason, format!("{name} {why}"), &lines)];
-    let expects_stale = matches!(facts.run.expected, Outcome::Refused | Outcome::Blocked);
+    let expects_stale = matches!(run.expected, Outcome::Refused | Outcome::Blocked);
     let database = said_by_database(op);
     let wrong_kind = match op.said() {
         Said::Fenced(Fence::Stale) | Said::Unknown | Said::Blocked | Said::Failed => None,
@@ -83,6 +91,23 @@ pub(super) fn check(facts: &Facts<'_>, accepted_wrongly: bool) -> Attempt {
         attempt.refusal = Some(seen_refusal(database, status));
     }
     attempt
+}
+
+/// Whether one of the violations by late writes is this operation's: its request, or a commit of its id, is among the lines.
+fn shown_late(facts: &Facts<'_>, op: &Guarded<'_>, late: &[Violation]) -> bool {
+    let commits = facts.commits.iter().filter(
+        |commit| matches!(&commit.body.change, Change::Write { id, .. } if op.id() == Some(id.as_str())),
+    );
+    let mut lines = commits.map(|commit| commit.line).chain([op.line]);
+    lines.any(|line| {
+        let late = late.iter();
+        // The first line of a fallen order is the newer one's.
+        late.flat_map(|violation| match violation.invariant {
+            Invariant::Order => &violation.lines[1..],
+            _ => &violation.lines[..],
+        })
+        .any(|shown| *shown == line)
+    })
 }
 
 fn outcome(facts: &Facts<'_>, op: &Guarded<'_>, accepted_wrongly: bool) -> Option<Outcome> {

@@ -10,9 +10,11 @@ use crate::history::{Outcome, TokenNumber};
 pub struct Judgement {
     /// The verdict.
     pub verdict: Verdict,
-    /// What became of the stale attempt. `None` when that cannot be told, or when it was accepted wrongly.
-    pub outcome: Option<Outcome>,
-    /// How the stale attempt was refused. `None` when it was not.
+    /// What became of each attempt, in the order of the header. `None` when that cannot be told, or when it was accepted
+    /// wrongly.
+    pub outcomes: Vec<Option<Outcome>>,
+    /// How the last attempt that was refused was refused: each is judged alike, and one is enough to be shown. `None` when
+    /// none was.
     pub refusal: Option<SeenRefusal>,
     /// Every invariant that was broken, once a key and cause, in the order of their numbers.
     pub violations: Vec<Violation>,
@@ -21,6 +23,15 @@ pub struct Judgement {
 }
 
 impl Judgement {
+    /// What became of the attempts, in their order, such as `REF` or `LEG; REF; LEG`, with `?` for one of which it cannot be
+    /// told. `None` when it can be told of none.
+    pub fn outcome(&self) -> Option<String> {
+        self.outcomes.iter().any(Option::is_some).then(|| {
+            let shown = |outcome: &Option<Outcome>| outcome.map_or("?".to_owned(), |told| told.to_string());
+            self.outcomes.iter().map(shown).collect::<Vec<_>>().join("; ")
+        })
+    }
+
     /// Whether this invariant was broken, be it the first one or not.
     pub fn breaks(&self, invariant: Invariant) -> bool {
         self.violations
@@ -153,12 +164,16 @@ invariants! {
     /// What clients saw and what the commit order says agree. Where they do not, one of the two records is wrong, and
     /// neither can be believed alone.
     Agreement = 17 "agreement",
+    /// No write rests on a read that misses what another grant had written by then. Without it every token may be in order
+    /// and an acknowledged write is lost all the same: *fence, then read* is what keeps it.
+    LostUpdate = 18 "lost update",
 }
 
 impl Invariant {
-    /// The number, 1 ..= 16. `None` for the agreement of the two checks, which is no invariant of the resource's.
+    /// The number, 1 ..= 16. `None` for the agreement of the two checks, which is no invariant of the resource's, and for lost
+    /// updates, which the holder must keep as well.
     pub fn number(self) -> Option<u8> {
-        (self != Invariant::Agreement).then_some(self as u8)
+        (self as u8 <= 16).then_some(self as u8)
     }
 }
 

@@ -5,6 +5,9 @@ mod column;
 mod front;
 mod mark;
 mod races;
+mod rolled_back;
+
+pub(crate) use rolled_back::roll_back;
 
 use crate::run::RunError;
 use crate::scenario::Half;

@@ -29,6 +29,9 @@ pub enum DoubtKind {
         /// `guarded` or `defeated`.
         half: &'static str,
     },
+    /// A control lists a half without its guard, and has none.
+    #[error("a control has no half without its guard")]
+    TwinOfControl,
     /// A history is named by something else than a file's bare name.
     #[error("{name:?} is not the name of a file in the folder")]
     NoFileName {

@@ -18,13 +18,20 @@ pub(super) fn judge_again(bundle: &Bundle, claimed: &ScenarioEvidence) -> (Optio
         doubts: Vec::new(),
     };
     let on = review.half(Half::Guarded, claimed.on.as_ref().map(|half| &half.history));
-    let defeated = review.half(
-        Half::Defeated,
-        claimed.defeated.as_ref().map(|half| &half.history),
-    );
-    if let (Some(on), Some(defeated)) = (on, defeated) {
-        review.same_schedule(&on, &defeated);
-        review.pair(on, defeated);
+    let twin = claimed.defeated.as_ref().map(|half| &half.history);
+    match (claimed.id.is_control(), twin) {
+        (false, twin) => {
+            let twin = review.half(Half::Defeated, twin);
+            if let (Some(on), Some(twin)) = (on, twin) {
+                review.same_schedule(&on, &twin);
+                review.judge(vec![on, twin]);
+            }
+        }
+        (true, None) => review.judge(Vec::from_iter(on)),
+        (true, Some(file)) => {
+            let line = review.bundle.lines.of(&[&quoted("history", &file.history)]);
+            review.say(line, DoubtKind::TwinOfControl);
+        }
     }
     let verdict = review.doubts.is_empty().then_some(claimed.verdict);
     (verdict, review.doubts)
@@ -122,9 +129,9 @@ impl Review<'_> {
                 format!("{:?}", twin.exercise),
             ),
             (
-                "the outcome expected",
-                guarded.expected.to_string(),
-                twin.expected.to_string(),
+                "the attempts and what is expected of them",
+                format!("{:?}", guarded.attempts),
+                format!("{:?}", twin.attempts),
             ),
             (
                 "the bounds",
@@ -141,11 +148,15 @@ impl Review<'_> {
         }
     }
 
-    /// Judges both halves and compares every word of `evidence.json` on them.
-    fn pair(&mut self, on: Found, defeated: Found) {
+    /// Judges the halves and compares every word of `evidence.json` on them.
+    fn judge(&mut self, halves: Vec<Found>) {
+        if halves.is_empty() {
+            return;
+        }
         let (id, class) = (self.claimed.id, &self.claimed.class);
-        let halves = [on, defeated].map(|found| (Judged::again(found.history), found.file));
-        let again = assemble(id, class, halves.into());
+        let halves = halves.into_iter();
+        let halves = halves.map(|found| (Judged::again(found.history), found.file));
+        let again = assemble(id, class, halves.collect());
         if let (Some(claimed), Some(found)) = (&self.claimed.on, &again.on) {
             let history = quoted("history", &claimed.history.history);
             let line = |review: &Self, part: &str| {
@@ -184,7 +195,8 @@ impl Review<'_> {
             }
         }
         // A half that was over before its end is inconclusive for a reason that stands in no history.
-        let given_up = self.claimed.verdict == Verdict::Inconclusive && again.verdict == Verdict::Proven;
+        let given_up = self.claimed.verdict == Verdict::Inconclusive
+            && matches!(again.verdict, Verdict::Proven | Verdict::Held);
         if self.claimed.verdict != again.verdict && !given_up {
             let line = self.bundle.lines.of_scenario(self.claimed);
             self.say(

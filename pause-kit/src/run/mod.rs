@@ -10,7 +10,9 @@ pub use report::{HistoryText, Report};
 pub(crate) use pair::Judged;
 pub(crate) use report::assemble;
 
-use futures_util::future::try_join_all;
+use std::sync::{Mutex, PoisonError};
+
+use futures_util::future::{try_join, try_join_all};
 
 use crate::history::Half as HalfKind;
 use crate::plan::{Halves, Plan};
@@ -46,52 +48,72 @@ pub async fn run(
         stores,
         fence: &plan.fence,
     };
-    let mut report = Report::begin(plan, services);
-    for slot in plan.schedule.slots() {
-        let class = plan
-            .classes
-            .iter()
-            .find(|class| class.name == slot.class)
-            .expect("a schedule is drawn for the plan's own classes");
-        let begin = |half| {
-            observer.half_begins(slot, half);
-            let seed = plan.schedule.seed();
-            scenario::play(
-                ground,
-                Assignment {
-                    class,
-                    slot,
-                    kind: half,
-                    seed,
-                },
-            )
-        };
-        let halves = halves(plan.halves, slot);
-        let finished = if slot.scenario.mostly_waits() {
-            try_join_all(halves.iter().map(|half| begin(*half))).await?
-        } else {
-            let mut finished = Vec::new();
-            for half in &halves {
-                finished.push(begin(*half).await?);
-            }
-            finished
-        };
-        let judged = halves.into_iter().zip(finished);
-        let judged = judged
-            .map(|(half, finished)| Judged::of(half, finished))
-            .collect();
-        let evidence = report.add(slot, judged);
-        observer.scenario_over(slot.scenario, evidence);
-    }
+    let report = Mutex::new(Report::begin(plan, services));
+    let over = |slot: &Slot, judged| {
+        let mut report = report.lock().unwrap_or_else(PoisonError::into_inner);
+        observer.scenario_over(slot.scenario, report.add(slot, judged));
+    };
+    let all = async |slots: Vec<&Slot>| {
+        for slot in slots {
+            over(slot, pair(plan, ground, slot, observer).await?);
+        }
+        Ok::<_, RunError>(())
+    };
+    // Those that mostly wait do so beside the others, with which they share nothing but the servers.
+    let slots = plan.schedule.slots().iter();
+    let (waiting, busy) = slots.partition(|slot| slot.scenario.mostly_waits());
+    try_join(all(waiting), all(busy)).await?;
+    let report = report.into_inner().unwrap_or_else(PoisonError::into_inner);
     Ok(report.end(plan))
 }
 
+/// Plays the halves of one scenario and judges them.
+async fn pair(
+    plan: &Plan,
+    ground: Ground<'_>,
+    slot: &Slot,
+    observer: &dyn Observer,
+) -> Result<Vec<Judged>, RunError> {
+    let class = plan
+        .classes
+        .iter()
+        .find(|class| class.name == slot.class)
+        .expect("a schedule is drawn for the plan's own classes");
+    let begin = |half| {
+        observer.half_begins(slot, half);
+        let seed = plan.schedule.seed();
+        scenario::play(
+            ground,
+            Assignment {
+                class,
+                slot,
+                kind: half,
+                seed,
+            },
+        )
+    };
+    let halves = halves(plan.halves, slot);
+    let finished = if slot.scenario.mostly_waits() {
+        try_join_all(halves.iter().map(|half| begin(*half))).await?
+    } else {
+        let mut finished = Vec::new();
+        for half in &halves {
+            finished.push(begin(*half).await?);
+        }
+        finished
+    };
+    let judged = halves.into_iter().zip(finished);
+    Ok(judged
+        .map(|(half, finished)| Judged::of(half, finished))
+        .collect())
+}
+
 fn halves(halves: Halves, slot: &Slot) -> Vec<HalfKind> {
-    match (halves, slot.defeated_first) {
-        (Halves::DefeatedOnly, _) => vec![HalfKind::Defeated],
-        (Halves::Pair, true) => vec![HalfKind::Defeated, HalfKind::Guarded],
-        (Halves::Pair, false) => vec![HalfKind::Guarded, HalfKind::Defeated],
+    let mut halves = halves.of(slot.scenario).to_vec();
+    if slot.defeated_first {
+        halves.reverse();
     }
+    halves
 }
 
 /// An error and its sources in one line, outermost first.

@@ -71,16 +71,23 @@ impl Judged {
             (HalfKind::Guarded, _) if self.trouble.is_some() => inconclusive(self.trouble.clone()?),
             (HalfKind::Guarded, judge::Verdict::Held) => None,
             (HalfKind::Guarded, other) => inconclusive(other.to_string()),
-            (HalfKind::Defeated, _) if predicted(scenario).iter().any(|one| self.judgement.breaks(*one)) => {
-                None
+            (HalfKind::Defeated, _) if !predicted(scenario).iter().any(|one| self.judgement.breaks(*one)) => {
+                inconclusive(format!(
+                    "blind: without {} nothing was seen to break that must{}",
+                    scenario.left_out(),
+                    self.trouble
+                        .as_ref()
+                        .map(|why| format!("; {why}"))
+                        .unwrap_or_default()
+                ))
             }
-            (HalfKind::Defeated, _) => inconclusive(format!(
-                "blind: without the guard nothing was seen to break{}",
-                self.trouble
-                    .as_ref()
-                    .map(|why| format!("; {why}"))
-                    .unwrap_or_default()
-            )),
+            // The guard is in force there: it must hold whatever the holder leaves out.
+            (HalfKind::Defeated, _) if !scenario.defeats_the_guard() => {
+                let mut violations = self.judgement.violations.iter();
+                let more = violations.find(|violation| !predicted(scenario).contains(&violation.invariant));
+                more.map(|violation| (Verdict::Violated, format!("with the guard in force, {violation}")))
+            }
+            (HalfKind::Defeated, _) => None,
         }
     }
 }
@@ -92,10 +99,11 @@ pub(super) fn verdict<'a>(
 ) -> (Verdict, Option<String>) {
     let halves: Vec<&Judged> = halves.into_iter().collect();
     if let [half] = halves[..] {
-        // The defeated half alone: it corrupts, or nothing was shown.
-        return match half.flaw(scenario) {
-            Some((verdict, why)) => (verdict, Some(why)),
-            None => (Verdict::Violated, None),
+        // The defeated half alone corrupts, or nothing was shown. The guarded one alone held, and that proves nothing.
+        return match (half.flaw(scenario), half.half) {
+            (Some((verdict, why)), _) => (verdict, Some(why)),
+            (None, HalfKind::Defeated) => (Verdict::Violated, None),
+            (None, HalfKind::Guarded) => (Verdict::Held, None),
         };
     }
     let flaws = halves.iter().filter_map(|half| half.flaw(scenario));
@@ -106,10 +114,14 @@ pub(super) fn verdict<'a>(
     }
 }
 
-/// What the same schedule must break without the guard; any one of them.
+/// What the same schedule must break without the guard, or what else is left out; any one of them.
 fn predicted(scenario: ScenarioId) -> &'static [Invariant] {
     match scenario {
-        ScenarioId::S01 | ScenarioId::S02 => &[Invariant::RealTimeRefusal],
+        ScenarioId::S01 | ScenarioId::S02 | ScenarioId::S03 | ScenarioId::S17 | ScenarioId::S21 => {
+            &[Invariant::RealTimeRefusal]
+        }
+        ScenarioId::S04 | ScenarioId::S04b => &[Invariant::LostUpdate],
+        ScenarioId::S18 => &[],
         ScenarioId::S05 => &[Invariant::RealTimeRefusal, Invariant::DelayedPacket],
         ScenarioId::S07 => &[Invariant::DelayedPacket],
         ScenarioId::S26 => &[Invariant::BoundedBlock],
@@ -121,7 +133,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::history::{Bounds, Clock, Exercise, GuardForm, Op, Outcome, Run};
+    use crate::history::{Attempt, Bounds, Clock, Exercise, GuardForm, Outcome, Run};
     use crate::judge::Violation;
 
     fn broken(invariant: Invariant) -> judge::Verdict {
@@ -152,8 +164,7 @@ mod tests {
                 slack_ns: 1,
             },
             stale_grant: None,
-            stale_attempt: Some(Op::new("H1-write-1")),
-            expected: Outcome::Refused,
+            attempts: vec![Attempt::new("H1-write-1", Outcome::Refused)],
             deed: "done".to_owned(),
             opening: BTreeMap::new(),
         };
@@ -166,7 +177,7 @@ mod tests {
             history: History::new(run, Vec::new()),
             judgement: Judgement {
                 verdict,
-                outcome: None,
+                outcomes: vec![None],
                 refusal: None,
                 violations,
                 corruption: None,

@@ -147,7 +147,7 @@ pub(crate) fn assemble(
             HalfKind::Guarded => {
                 let refusal = half.judgement.refusal.as_ref();
                 scenario.on = Some(GuardedHalf {
-                    outcome: half.judgement.outcome.map(|outcome| outcome.to_string()),
+                    outcome: half.judgement.outcome(),
                     violated,
                     history,
                     refusal: refusal.map(|refusal| RefusalSeen {

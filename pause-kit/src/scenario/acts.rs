@@ -60,7 +60,7 @@ impl Half<'_> {
         );
         let confirmed = self.clock.instant(pause.confirmed_ns);
         let stop = StopEvidence {
-            half: match self.is_defeated() {
+            half: match self.is_twin() {
                 false => "on",
                 true => "defeated",
             }
@@ -92,6 +92,7 @@ impl Half<'_> {
     /// Ends a holder's lease as an operator would. When it ended, [`lease_ended`](Half::lease_ended) tells.
     pub(crate) async fn revoke(&self, holder: &Holder) -> Result<(), Trouble> {
         let granted = holder.grant().expect("scenarios revoke what was granted");
+        self.revoked().push(granted.grant.clone());
         let revoke = self
             .store
             .revoke(&self.task.class.name, &self.keys[0], &granted.grant);

@@ -1,17 +1,18 @@
 //! S07: a request held on its way after its first bytes.
 
 use super::half::Half;
-use super::holder::open;
+use super::holder::{Part, open};
 use super::trouble::Trouble;
 use crate::history::{Hold as HoldRecord, Op};
 use crate::path::{Direction, Hold};
+use crate::target::GateName::BeforeSend;
 
 /// The path lets the first bytes of H1's write through and holds the rest; H1's lease is revoked; H2 is granted, raises,
 /// reads and writes; then the bytes go on.
 pub(super) async fn play(half: &Half<'_>) -> Result<(), Trouble> {
-    let first = half.holder("H1", 0).await?;
+    let first = half.holder(Part::new("H1").at(&[BeforeSend])).await?;
     first.granted(half, 0).await?;
-    let gate = first.at_gate().await?;
+    let gate = first.at_gate(BeforeSend).await?;
     let byte = half.task.slot.byte;
     let at_byte = usize::try_from(byte).expect("at most 40");
     let held = first.path.hold(Hold::new(Direction::ToResource).at_byte(at_byte));
@@ -21,10 +22,9 @@ pub(super) async fn play(half: &Half<'_>) -> Result<(), Trouble> {
     first.write_came().await?;
     half.revoke(&first).await?;
     half.lease_ended(&first).await?;
-    let second = half.holder("H2", 0).await?;
+    let second = half.holder(Part::new("H2")).await?;
     second.granted(half, 1).await?;
-    open(second.at_gate().await?).await?;
-    second.write_answered().await?;
+    second.write_answered(1).await?;
     half.read(0).await?;
     half.delay(1).await;
     let released = held.release();

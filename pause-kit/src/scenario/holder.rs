@@ -1,8 +1,12 @@
 //! A holder: the process that takes the lock and writes, with a path and gates of its own.
 
 use std::future::Future;
-use std::sync::OnceLock;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
+
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
 
 use super::exchanges::{Forms, Kind, Seen, seen};
 use super::grants::Granted;
@@ -12,38 +16,86 @@ use crate::gates::{self, Gate, GateError, Gates};
 use crate::path::{Path, PathOptions, Replacement};
 use crate::run::RunError;
 use crate::services::Child;
-use crate::target::Place;
+use crate::target::{GateName, Place, Template, Variant};
 
 /// A holder. Everything it says to the resource, or to the database, goes over `path`.
 pub(crate) struct Holder {
     pub(crate) name: &'static str,
     pub(crate) child: Child,
     pub(crate) path: Path,
-    gates: Gates,
-    gate: String,
+    gates: Arc<Gates>,
+    /// Opens every gate at which no scenario keeps this holder.
+    passing: AbortHandle,
+    /// The name of a gate at which it stands and which is not declared.
+    strayed: watch::Receiver<Option<String>>,
+    /// The file that `{journal}` stands for.
+    journal: PathBuf,
     /// Where the holder is declared.
     declared: Place,
     forms: Option<Forms>,
     grant: OnceLock<Granted>,
 }
 
+/// What a scenario needs of a holder when it starts it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Part {
+    /// Who it is, such as `H1`.
+    pub(crate) name: &'static str,
+    /// The replica to which its requests go.
+    pub(crate) replica: usize,
+    /// Where it is kept; it passes every other gate.
+    pub(crate) stands_at: &'static [GateName],
+    /// Of which kind it is.
+    pub(crate) variant: Option<Variant>,
+    /// Whether it is this one's second process.
+    pub(crate) again: bool,
+}
+
+impl Part {
+    /// A holder that goes through all its gates.
+    pub(crate) fn new(name: &'static str) -> Part {
+        Part {
+            name,
+            replica: 0,
+            stands_at: &[],
+            variant: None,
+            again: false,
+        }
+    }
+
+    pub(crate) fn at(self, stands_at: &'static [GateName]) -> Part {
+        Part { stands_at, ..self }
+    }
+
+    pub(crate) fn of(self, variant: Variant) -> Part {
+        Part {
+            variant: Some(variant),
+            ..self
+        }
+    }
+
+    pub(crate) fn through(self, replica: usize) -> Part {
+        Part { replica, ..self }
+    }
+
+    pub(crate) fn once_more(self) -> Part {
+        Part { again: true, ..self }
+    }
+}
+
 /// How long a holder's last words may be on their way after it has ended.
 const AFTERGLOW: Duration = Duration::from_millis(500);
 
 impl Holder {
-    /// Starts a holder of the contested key. Where there is a front door it goes to replica `replica`, else to the database.
-    pub(crate) async fn start(
-        half: &Half<'_>,
-        name: &'static str,
-        replica: usize,
-    ) -> Result<Holder, Trouble> {
+    /// Starts a holder of the contested key. Where there is a front door it goes to its replica, else to the database.
+    pub(crate) async fn start(half: &Half<'_>, part: Part) -> Result<Holder, Trouble> {
         let proof = &half.task.class.proof;
         let path = match &proof.front {
-            Some(_) => Path::open(half.replicas[replica].address, PathOptions::http()).await,
+            Some(_) => Path::open(half.replicas[part.replica].address, PathOptions::http()).await,
             None => Path::open(half.postgres(), PathOptions::plain()).await,
         };
         let path = path.map_err(Trouble::lost("no path for a holder"))?;
-        if half.is_defeated() {
+        if half.is_twin() {
             for defeat in &proof.defeat_on_path {
                 let replacement = Replacement::new(
                     crate::path::Direction::ToResource,
@@ -53,24 +105,39 @@ impl Holder {
                 path.replace(replacement.map_err(Trouble::lost("a replacement that was checked"))?);
             }
         }
-        let gates = Gates::open(half.folder.join(name), [proof.holder.gate.as_str()])
+        let label = match part.again {
+            false => part.name.to_owned(),
+            true => format!("{}-again", part.name),
+        };
+        let offered = proof.holder.gates.iter().copied();
+        let gates = Gates::open(half.folder.join(&label), offered.clone().map(GateName::as_str))
             .map_err(Trouble::lost("no gates for a holder"))?;
+        let gates = Arc::new(gates);
+        let (strays, strayed) = watch::channel(None);
+        let passed = offered.filter(|gate| !part.stands_at.contains(gate)).collect();
+        let passing = tokio::spawn(pass(Arc::clone(&gates), passed, strays)).abort_handle();
         let address = path.address();
+        let journal = half.folder.join(format!("{}.journal", part.name));
         let values = half
             .values
             .clone()
             .with("resource", address.to_string())
-            .with("database_url", half.database.through(address.port()).as_str());
-        let spec = spec(&format!("{}-{name}", half.name), &proof.holder.command, &values)
+            .with("database_url", half.database.through(address.port()).as_str())
+            .with("journal", journal.display().to_string());
+        let further = part.variant.and_then(|variant| proof.holder.with.of(variant));
+        let command: Vec<Template> = [&proof.holder.command, further.unwrap_or_default()].concat();
+        let spec = spec(&format!("{}-{label}", half.name), &command, &values)
             .map_err(Trouble::lost("a holder's command"))?
             .env(gates::VARIABLE, &gates.socket().display().to_string());
         let child = half.ground.services.spawn(spec).await;
         Ok(Holder {
-            name,
+            name: part.name,
             child: child.map_err(Trouble::lost("a holder could not be started"))?,
             path,
             gates,
-            gate: proof.holder.gate.clone(),
+            passing,
+            strayed,
+            journal,
             declared: Place::proof(half.task.class.name.as_str()).key("holder"),
             forms: Forms::of(proof, &half.values).map_err(Trouble::lost("the front's forms"))?,
             grant: OnceLock::new(),
@@ -92,19 +159,13 @@ impl Holder {
         self.grant.get()
     }
 
-    /// Waits until it stands at its gate.
-    pub(crate) async fn at_gate(&self) -> Result<Gate, Trouble> {
-        let arrived = self.gates.arrived(&self.gate);
-        self.awaits(&format!("it stood at {}", self.gate), arrived)
+    /// Waits until it stands at one of the gates at which its part has it stand.
+    pub(crate) async fn at_gate(&self, gate: GateName) -> Result<Gate, Trouble> {
+        let arrived = self.gates.arrived(gate.as_str());
+        self.awaits(&format!("it stood at {gate}"), arrived)
             .await?
             .map_err(|error| match error {
-                GateError::Unknown { name, .. } => Trouble::Declared(RunError::Declared {
-                    at: self.declared.key("gate"),
-                    why: format!(
-                        "gate = \"{}\", but the holder stands at the gate \"{name}\"",
-                        self.gate
-                    ),
-                }),
+                GateError::Unknown { name, .. } => self.stray(&name),
                 error => Trouble::step("the holder's gates")(error),
             })
     }
@@ -113,20 +174,48 @@ impl Holder {
     pub(crate) async fn write_came(&self) -> Result<Seen, Trouble> {
         self.awaits(
             "its write came",
-            self.write(|seen| seen.exchange.request.complete),
+            self.write(1, |seen| seen.exchange.request.complete),
         )
         .await
     }
 
-    /// Waits until its first write is answered whole.
-    pub(crate) async fn write_answered(&self) -> Result<Seen, Trouble> {
-        self.awaits("its write was answered", self.write(answered)).await
+    /// Waits until its write number `number`, from 1, is answered whole.
+    pub(crate) async fn write_answered(&self, number: usize) -> Result<Seen, Trouble> {
+        let awaited = match number {
+            1 => "its write was answered".to_owned(),
+            _ => format!("its write number {number} was answered"),
+        };
+        self.awaits(&awaited, self.write(number, answered)).await
     }
 
-    /// The same for a holder that is no longer there: only the path knows.
+    /// The same of the first write of a holder that is no longer there: only the path knows.
     pub(crate) async fn write_answered_to_nobody(&self) -> Result<Seen, Trouble> {
         let awaited = format!("the answer to {}'s write", self.name);
-        within(SOON, &awaited, self.write(answered)).await
+        within(SOON, &awaited, self.write(1, answered)).await
+    }
+
+    /// Goes on under the grant of its first process.
+    pub(crate) fn inherits(&self, first: &Holder) {
+        let granted = first.grant().expect("the first process was granted the lock");
+        self.grant.get_or_init(|| granted.clone());
+    }
+
+    /// Looks whether it has left the journal that its second process is to start from.
+    pub(crate) fn has_journal(&self) -> Result<(), Trouble> {
+        match self.journal.is_file() {
+            true => Ok(()),
+            false => Err(Trouble::Declared(RunError::Declared {
+                at: self.declared.key("with").key("journal"),
+                why: "the holder stood at before-send and had put nothing into {journal}".to_owned(),
+            })),
+        }
+    }
+
+    fn stray(&self, name: &str) -> Trouble {
+        Trouble::Declared(RunError::Declared {
+            at: self.declared.key("gates"),
+            why: format!("the holder stands at the gate \"{name}\", which gates does not list"),
+        })
     }
 
     /// Has the reaper end it, and waits until it is gone.
@@ -148,7 +237,7 @@ impl Holder {
         }
     }
 
-    async fn write(&self, ready: impl Fn(&Seen) -> bool) -> Seen {
+    async fn write(&self, number: usize, ready: impl Fn(&Seen) -> bool) -> Seen {
         let Some(forms) = &self.forms else {
             return std::future::pending().await;
         };
@@ -156,9 +245,20 @@ impl Holder {
             .wait(|log| {
                 seen(log, forms)
                     .into_iter()
-                    .find(|seen| seen.kind == Kind::Write && ready(seen))
+                    .filter(|seen| seen.kind == Kind::Write)
+                    .nth(number - 1)
+                    .filter(&ready)
             })
             .await
+    }
+
+    /// Waits until it stands at a gate that is not declared, which it may never do.
+    async fn strayed(&self) -> String {
+        let mut strayed = self.strayed.clone();
+        match strayed.wait_for(Option::is_some).await {
+            Ok(name) => name.clone().unwrap_or_default(),
+            Err(_) => std::future::pending().await,
+        }
     }
 
     /// Waits for something that this holder brings about: not for ever, and not beyond its end.
@@ -171,6 +271,7 @@ impl Holder {
         let ended = tokio::select! {
             biased;
             value = &mut future => return Ok(value),
+            name = self.strayed() => return Err(self.stray(&name)),
             ended = self.child.exited() => ended.map_err(Trouble::lost("the reaper"))?,
             () = tokio::time::sleep(SOON) => {
                 return Err(Trouble::Overrun { awaited: format!("{}: {awaited}", self.name), within: SOON });
@@ -185,6 +286,30 @@ impl Holder {
                 tail: self.child.tail(),
             })
     }
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        self.passing.abort();
+    }
+}
+
+/// Opens these gates whenever the holder stands at one of them, until it stands at one that nobody declared.
+async fn pass(gates: Arc<Gates>, names: Vec<GateName>, strays: watch::Sender<Option<String>>) {
+    let each = names.into_iter().map(async |name| {
+        loop {
+            match gates.arrived(name.as_str()).await {
+                // A holder that is gone by then needs no gate.
+                Ok(gate) => drop(gate.open().await),
+                Err(GateError::Unknown { name, .. }) => {
+                    strays.send_replace(Some(name));
+                    return;
+                }
+                Err(GateError::NotDeclared { .. }) => return,
+            }
+        }
+    });
+    futures_util::future::join_all(each).await;
 }
 
 fn answered(seen: &Seen) -> bool {

@@ -5,62 +5,118 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// A scenario of the kit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ScenarioId {
+use crate::target::{GateName, Variant};
+
+macro_rules! scenarios {
+    ($( $(#[$doc:meta])* $id:ident = $name:literal $summary:literal, )*) => {
+        /// A scenario of the kit.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum ScenarioId {
+            $( $(#[$doc])* $id, )*
+        }
+
+        impl ScenarioId {
+            /// Every scenario, in order.
+            pub const ALL: &'static [ScenarioId] = &[$(ScenarioId::$id),*];
+
+            /// The name, such as `S01`.
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(ScenarioId::$id => $name,)*
+                }
+            }
+
+            /// What is done to the holder, in a few words.
+            pub fn summary(self) -> &'static str {
+                match self {
+                    $(ScenarioId::$id => $summary,)*
+                }
+            }
+        }
+    };
+}
+
+scenarios! {
     /// A holder stopped before its send, past its real TTL.
-    S01,
+    S01 = "S01" "holder stopped before its send, past its TTL",
     /// A holder stopped before its send, its lease ended by revoke.
-    S02,
+    S02 = "S02" "holder stopped before its send, lease revoked",
+    /// The legal gap: writes before a successor's first contact, after it, and beside one that was rolled back.
+    S03 = "S03" "writes around the next holder's first contact",
+    /// A holder stopped between its read and its write.
+    S04 = "S04" "holder stopped between its read and its write",
+    /// Fence, then read: a successor that reads with the mark raised, and, in the twin, without.
+    S04b = "S04b" "old holder writes between the next one's read and write",
     /// The resource stopped with the dead holder's write in its socket.
-    S05,
+    S05 = "S05" "resource stopped, the dead holder's write in its socket",
     /// A request held on its way after its first bytes.
-    S07,
+    S07 = "S07" "request held on its way after its first bytes",
+    /// Two holders stopped and a third active; the two go on in both orders.
+    S17 = "S17" "two holders stopped, a third active, resumed in both orders",
+    /// A control: a pause shorter than the TTL.
+    S18 = "S18" "control: a pause shorter than the TTL",
+    /// A holder killed with its write on disk and started again with its old grant.
+    S21 = "S21" "holder killed and started again with its old grant from disk",
     /// A holder stopped idle in its own database transaction.
-    S26,
+    S26 = "S26" "holder stopped idle in its transaction",
 }
 
 impl ScenarioId {
-    /// Every scenario, in order.
-    pub const ALL: [ScenarioId; 5] = [
-        ScenarioId::S01,
-        ScenarioId::S02,
-        ScenarioId::S05,
-        ScenarioId::S07,
-        ScenarioId::S26,
-    ];
+    /// Whether it tests kit and guard against false alarms: nothing is taken over, everything must be accepted, and there is
+    /// no half that something is left out of. A control proves nothing by itself.
+    pub fn is_control(self) -> bool {
+        self == ScenarioId::S18
+    }
 
-    /// The name, such as `S01`.
-    pub fn as_str(self) -> &'static str {
+    /// What its twin goes without, in words. The same must then go wrong that the guarded half does not let happen.
+    pub fn left_out(self) -> &'static str {
         match self {
-            ScenarioId::S01 => "S01",
-            ScenarioId::S02 => "S02",
-            ScenarioId::S05 => "S05",
-            ScenarioId::S07 => "S07",
-            ScenarioId::S26 => "S26",
+            ScenarioId::S04b => "raising the mark before the read",
+            ScenarioId::S26 => "the guard's bounds",
+            _ => "the guard",
         }
     }
 
-    /// What is done to the holder, in a few words.
-    pub fn summary(self) -> &'static str {
-        match self {
-            ScenarioId::S01 => "holder stopped before its send, past its TTL",
-            ScenarioId::S02 => "holder stopped before its send, lease revoked",
-            ScenarioId::S05 => "resource stopped, the dead holder's write in its socket",
-            ScenarioId::S07 => "request held on its way after its first bytes",
-            ScenarioId::S26 => "holder stopped idle in its transaction",
-        }
+    /// Whether the guard is made to admit everything in its twin.
+    pub fn defeats_the_guard(self) -> bool {
+        self != ScenarioId::S04b
     }
 
-    /// Whether the kit ends the first holder's lease by revoke, so that its real TTL need not pass.
-    pub fn revokes(self) -> bool {
-        self != ScenarioId::S01
+    /// Whether holders are granted the class's own TTL, which runs out or is outlived. Otherwise it is so long that only a
+    /// revoke can have ended a lease.
+    pub fn needs_real_ttl(self) -> bool {
+        matches!(self, ScenarioId::S01 | ScenarioId::S18)
     }
 
-    /// Whether its time is spent waiting for bounds to pass: its two halves, which share nothing but the servers, then run
-    /// side by side.
+    /// Whether its time is spent waiting for bounds to pass: it then runs beside the others, with which it shares nothing but
+    /// the servers.
     pub fn mostly_waits(self) -> bool {
         self == ScenarioId::S26
+    }
+
+    /// The gates at which holders are kept: a holder must offer each of them.
+    pub fn gates(self) -> &'static [GateName] {
+        match self {
+            ScenarioId::S03 => &[GateName::AfterGrant, GateName::BeforeSend],
+            ScenarioId::S04 => &[GateName::AfterRead],
+            ScenarioId::S26 => &[GateName::BeforeCommit],
+            _ => &[GateName::BeforeSend],
+        }
+    }
+
+    /// The kinds of holders that it needs beside the plain one.
+    pub fn variants(self) -> &'static [Variant] {
+        match self {
+            ScenarioId::S03 | ScenarioId::S17 => &[Variant::Again],
+            ScenarioId::S04b => &[Variant::Unraised],
+            ScenarioId::S21 => &[Variant::Journal],
+            _ => &[],
+        }
+    }
+
+    /// Whether it is about the mark guard: about reads that a mark protects, or an admission apart from its write.
+    pub fn needs_mark(self) -> bool {
+        matches!(self, ScenarioId::S03 | ScenarioId::S04 | ScenarioId::S04b)
     }
 
     /// Whether the holder writes through the resource's front door; otherwise it writes to the database itself.
@@ -77,7 +133,7 @@ impl fmt::Display for ScenarioId {
 
 /// A word that names no scenario. Use one of those listed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no scenario is called {word:?}; there are S01, S02, S05, S07, S26")]
+#[error("no scenario is called {word:?}; there are {}", listed())]
 pub struct UnknownScenario {
     /// The word, cut at 40 characters.
     pub word: String,
@@ -87,13 +143,17 @@ impl FromStr for ScenarioId {
     type Err = UnknownScenario;
 
     fn from_str(word: &str) -> Result<ScenarioId, UnknownScenario> {
-        ScenarioId::ALL
-            .into_iter()
-            .find(|id| id.as_str() == word)
+        let mut all = ScenarioId::ALL.iter().copied();
+        all.find(|id| id.as_str().eq_ignore_ascii_case(word))
             .ok_or_else(|| UnknownScenario {
                 word: word.chars().take(40).collect(),
             })
     }
+}
+
+fn listed() -> String {
+    let names: Vec<&str> = ScenarioId::ALL.iter().map(|id| id.as_str()).collect();
+    names.join(", ")
 }
 
 impl Serialize for ScenarioId {

@@ -4,28 +4,29 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::half::Half;
-use super::holder::{Holder, open};
+use super::holder::{Holder, Part, open};
 use super::transactions::{commit_answered, refused};
 use super::trouble::Trouble;
 use crate::history::{Op, Waiting};
+use crate::target::GateName::BeforeCommit;
 
 /// H1's update was answered and H1 stands at its gate, before its COMMIT. It is stopped, and its lease is revoked once that
 /// is confirmed. H2 is granted and waits for H1's backend; guarded, it is answered within its bound, and applied once the
 /// server has ended H1's idle session. H1 goes on only after every bound has passed. Its COMMIT fails, and it presents the
 /// same write again. Defeated, the bounds are zeros, and H2 still waits when H1 goes on.
 pub(super) async fn play(half: &Half<'_>) -> Result<(), Trouble> {
-    let first = half.holder("H1", 0).await?;
+    let first = half.holder(Part::new("H1").at(&[BeforeCommit])).await?;
     first.granted(half, 0).await?;
-    let gate = first.at_gate().await?;
+    let gate = first.at_gate(BeforeCommit).await?;
     half.delay(0).await;
     let standing = half.stop("H1", &first.child).await?;
     half.revoke(&first).await?;
     let lease_ended = half.lease_ended(&first).await?;
-    let second = half.holder("H2", 0).await?;
+    let second = half.holder(Part::new("H2").at(&[BeforeCommit])).await?;
     second.granted(half, 1).await?;
     waits_for(half, &second, &first).await?;
-    if !half.is_defeated() {
-        open(second.at_gate().await?).await?;
+    if !half.is_twin() {
+        open(second.at_gate(BeforeCommit).await?).await?;
         second
             .awaits("its COMMIT was answered", commit_answered(&second))
             .await?;
@@ -33,16 +34,16 @@ pub(super) async fn play(half: &Half<'_>) -> Result<(), Trouble> {
     half.read(0).await?;
     // What is under test here is time itself: every bound must have passed before H1 goes on.
     tokio::time::sleep_until((standing.confirmed(half) + half.outlasting()).into()).await;
-    if half.is_defeated() {
+    if half.is_twin() {
         waits_for(half, &second, &first).await?;
     }
     open(gate).await?;
     half.resume(standing, Some(lease_ended)).await?;
-    if half.is_defeated() {
+    if half.is_twin() {
         first
             .awaits("its COMMIT was answered", commit_answered(&first))
             .await?;
-        open(second.at_gate().await?).await?;
+        open(second.at_gate(BeforeCommit).await?).await?;
         second
             .awaits("its COMMIT was answered", commit_answered(&second))
             .await?;

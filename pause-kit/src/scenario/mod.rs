@@ -3,6 +3,7 @@
 mod acts;
 mod clock;
 mod exchanges;
+mod from_disk;
 mod front;
 mod grants;
 mod half;
@@ -11,14 +12,19 @@ mod holder;
 mod id;
 mod idle_transaction;
 mod late_send;
+mod legal_gap;
 mod observe;
 mod play;
+mod short_pause;
+mod stale_read;
 mod stopped_resource;
 mod transactions;
 mod trouble;
+mod two_stopped;
 
 pub use id::{ScenarioId, UnknownScenario};
 
 pub(crate) use front::send;
+pub(crate) use grants::Granted;
 pub(crate) use half::{Assignment, Finished, Ground, Half, SLACK, connect, said};
 pub(crate) use play::play;

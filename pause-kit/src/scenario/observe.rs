@@ -8,6 +8,7 @@ use crate::history::{
 use crate::store::StoreEvent;
 use crate::wire::postgres::{Statement, statements};
 
+use super::ScenarioId;
 use super::exchanges::{Kind, Seen};
 use super::half::Half;
 use super::holder::Holder;
@@ -37,7 +38,8 @@ impl Half<'_> {
 
     fn store_events(&self) {
         let mut number = 0;
-        let revoked = self.task.slot.scenario.revokes();
+        let revoked = self.revoked().clone();
+        let expires = self.task.slot.scenario == ScenarioId::S01;
         for (at, event) in self.grants.events() {
             let at = self.recorder.at(at);
             match event {
@@ -66,8 +68,8 @@ impl Half<'_> {
                     let first = self.holders().first().and_then(|first| first.grant().cloned());
                     let cause = match (released, first) {
                         (true, _) => "released",
-                        (false, Some(first)) if first.grant == grant && revoked => "revoked",
-                        (false, Some(first)) if first.grant == grant => "expired",
+                        (false, _) if revoked.contains(&grant) => "revoked",
+                        (false, Some(first)) if first.grant == grant && expires => "expired",
                         (false, _) => "gone",
                     };
                     self.recorder.record(

@@ -2,7 +2,10 @@
 
 use super::half::{Assignment, Finished, Ground, Half};
 use super::trouble::Trouble;
-use super::{ScenarioId, held_request, idle_transaction, late_send, stopped_resource};
+use super::{
+    ScenarioId, from_disk, held_request, idle_transaction, late_send, legal_gap, short_pause, stale_read,
+    stopped_resource, two_stopped,
+};
 use crate::probes;
 use crate::run::RunError;
 
@@ -11,8 +14,14 @@ pub(crate) async fn play<'a>(ground: Ground<'a>, task: Assignment<'a>) -> Result
     let half = Half::open(ground, task).await?;
     let played = match task.slot.scenario {
         ScenarioId::S01 | ScenarioId::S02 => late_send::play(&half).await,
+        ScenarioId::S03 => legal_gap::play(&half).await,
+        ScenarioId::S04 => stale_read::write_on_an_old_read(&half).await,
+        ScenarioId::S04b => stale_read::fence_then_read(&half).await,
         ScenarioId::S05 => stopped_resource::play(&half).await,
         ScenarioId::S07 => held_request::play(&half).await,
+        ScenarioId::S17 => two_stopped::play(&half).await,
+        ScenarioId::S18 => short_pause::play(&half).await,
+        ScenarioId::S21 => from_disk::play(&half).await,
         ScenarioId::S26 => idle_transaction::play(&half).await,
     };
     let mut trouble = match played {
@@ -22,7 +31,7 @@ pub(crate) async fn play<'a>(ground: Ground<'a>, task: Assignment<'a>) -> Result
         Err(trouble) => Some(trouble),
     };
     half.end_holders().await?;
-    if !half.is_defeated() {
+    if !half.is_twin() {
         // A guard under test may do anything, also to the probes' own statements: what they showed by then still counts.
         let asked = probes::ask(&half).await.map_err(Trouble::Probes);
         trouble = trouble.or(asked.err());

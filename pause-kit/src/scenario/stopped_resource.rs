@@ -1,17 +1,18 @@
 //! S05: the resource stopped with the dead holder's write in its socket.
 
 use super::half::{Half, SOON};
-use super::holder::{Holder, open};
+use super::holder::{Holder, Part, open};
 use super::trouble::Trouble;
 use crate::history::{Op, Queued};
+use crate::target::GateName::BeforeSend;
 
 /// H1 has raised and read; the resource is stopped, H1's write lies in its socket, H1 is killed. A second replica serves
 /// H2's raise and read, and only H2's write lies in the stopped one's socket. Then that one goes on, and may take them in
 /// either order. The path keeps H1's close back until it has answered.
 pub(super) async fn play(half: &Half<'_>) -> Result<(), Trouble> {
-    let first = half.holder("H1", 0).await?;
+    let first = half.holder(Part::new("H1").at(&[BeforeSend])).await?;
     first.granted(half, 0).await?;
-    let gate = first.at_gate().await?;
+    let gate = first.at_gate(BeforeSend).await?;
     half.delay(0).await;
     let standing = half.stop("R", &half.replicas[0].child).await?;
     open(gate).await?;
@@ -19,16 +20,16 @@ pub(super) async fn play(half: &Half<'_>) -> Result<(), Trouble> {
     half.kill(&first).await?;
     half.revoke(&first).await?;
     let lease_ended = half.lease_ended(&first).await?;
-    let second = half.holder("H2", 1).await?;
+    let second = half.holder(Part::new("H2").at(&[BeforeSend]).through(1)).await?;
     second.granted(half, 1).await?;
-    let gate = second.at_gate().await?;
+    let gate = second.at_gate(BeforeSend).await?;
     second.path.route_to(half.replicas[0].address);
     open(gate).await?;
     queued(half, &second).await?;
     half.read(1).await?;
     half.delay(1).await;
     half.resume(standing, Some(lease_ended)).await?;
-    second.write_answered().await?;
+    second.write_answered(1).await?;
     first.write_answered_to_nobody().await?;
     half.read(1).await
 }

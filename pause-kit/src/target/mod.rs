@@ -4,13 +4,13 @@
 //! placeholders (see [`Template`]); everything here is that description, already parsed.
 
 mod front;
+mod holder;
 mod model;
 mod place;
 mod template;
 
 pub use front::{Front, RequestForm};
-pub use model::{
-    ClassProof, Guard, Holder, LedgerWrites, MoveColumns, Read, Replacement, Resource, Step, Target,
-};
+pub use holder::{GateName, Holder, Variant, Variants};
+pub use model::{ClassProof, Guard, LedgerWrites, MoveColumns, Read, Replacement, Resource, Step, Target};
 pub use place::{Place, PlaceStep};
 pub use template::{MissingValue, ParseTemplateError, Template, Values};

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-use super::{Front, RequestForm, Template};
+use super::{Front, Holder, RequestForm, Template};
 use crate::scenario::ScenarioId;
 
 /// A resource and how a half of a scenario sets it up.
@@ -86,16 +86,6 @@ pub struct ClassProof {
     /// What the path replaces in defeated halves, where the guard's bounds are defeated and not its comparison.
     #[serde(default)]
     pub defeat_on_path: Vec<Replacement>,
-}
-
-/// The process that takes the lock and writes.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Holder {
-    /// Program and arguments.
-    pub command: Vec<Template>,
-    /// The gate at which it stands before the byte that matters: `before-send` or `before-commit`.
-    pub gate: String,
 }
 
 /// How the kit reads which writes there are, on a key: exactly one of the two.

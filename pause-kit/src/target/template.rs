@@ -21,6 +21,7 @@ use std::str::FromStr;
 /// | `amount` | a number, 1 to 999, drawn from the seed |
 /// | `ttl` | the class's time to live |
 /// | `id` | an id of one write of the kit's own |
+/// | `journal` | a file of this holder's own, for what must outlive its process |
 /// | `n` | the drawn number within `keys` |
 ///
 /// ```
@@ -45,7 +46,7 @@ enum Piece {
     Value(String),
 }
 
-const NAMES: [&str; 12] = [
+const NAMES: [&str; 13] = [
     "fence",
     "bin",
     "prefix",
@@ -57,6 +58,7 @@ const NAMES: [&str; 12] = [
     "amount",
     "ttl",
     "id",
+    "journal",
     "n",
 ];
 

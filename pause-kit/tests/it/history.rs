@@ -152,7 +152,7 @@ fn what_is_not_understood_is_refused_and_its_line_named() {
         (r#""at":15000000"#, r#""at":-1"#, "invalid value"),
         (r#"{"at":15000000"#, r#"[{"at":15000000"#, "expected a map"),
         (r#""half":"guarded""#, r#""half":"on""#, "unknown variant"),
-        (r#""schema":1"#, r#""schema":1,"note":"x""#, "unknown field"),
+        (r#""schema":2"#, r#""schema":2,"note":"x""#, "unknown field"),
     ];
     for (right, wrong, word) in faults {
         let line = 1 + file.lines().position(|line| line.contains(right)).unwrap();
@@ -161,9 +161,9 @@ fn what_is_not_understood_is_refused_and_its_line_named() {
         let source = error.source().unwrap().to_string();
         assert!(source.contains(word), "{wrong}: {source}");
     }
-    let other = file.replacen(r#""schema":1"#, r#""schema":2"#, 1);
+    let other = file.replacen(r#""schema":2"#, r#""schema":3"#, 1);
     let error = History::read(other.as_bytes()).unwrap_err();
-    assert_eq!(error.to_string(), "line 1 says schema 2, which is not known here");
+    assert_eq!(error.to_string(), "line 1 says schema 3, which is not known here");
 }
 
 #[test]

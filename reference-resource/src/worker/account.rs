@@ -1,41 +1,86 @@
 //! *Refund order-7 once*, through paydb.
 
+use fence_core::Claim;
+
 use super::exit::WorkerError;
 use super::gate::gate;
+use super::journal::{Entry, Journal};
 use super::lock::Lock;
 use super::options::AccountJob;
 use super::resource::Resource;
 
-/// Takes the lock, raises the mark, reads, and makes the one transfer if it is not there.
+/// Takes the lock, raises the mark, reads, and makes what transfers are not there; or, where a journal was left, presents the
+/// transfer that it holds.
 pub(super) async fn run(job: &AccountJob) -> Result<(), WorkerError> {
+    let resource = Resource::new(&job.resource, &job.account);
+    let journal = job.journal.as_deref().map(Journal::new);
+    if let Some(journal) = &journal
+        && let Some(entry) = journal.read()?
+    {
+        return send(&resource, &entry, Some(journal)).await;
+    }
     let lock = Lock::take(&job.lock, "entity", "paydb.account", &job.account).await?;
-    let done = work(job, &lock).await;
+    let done = match gate("after-grant").await {
+        // Work starts when the token is read from the hold. Whether each write of it may still land is for the guard to say.
+        Ok(()) => match lock.claim().await {
+            Ok(claim) => work(job, &resource, journal.as_ref(), &claim).await,
+            Err(lost) => Err(lost),
+        },
+        Err(error) => Err(error),
+    };
     lock.release().await;
     done
 }
 
-async fn work(job: &AccountJob, lock: &Lock) -> Result<(), WorkerError> {
-    let resource = Resource::new(&job.resource, &job.account);
-    // Fence, then read: until this is committed, an older holder's write is rightly accepted, and the read would miss it.
-    resource.fence(&lock.claim().await?).await?;
-    let transfers = resource.transfers().await?;
-    if transfers
-        .iter()
-        .any(|transfer| transfer.reference == job.reference)
-    {
-        println!("{}: done before", job.reference);
-        return Ok(());
+async fn work(
+    job: &AccountJob,
+    resource: &Resource<'_>,
+    journal: Option<&Journal<'_>>,
+    claim: &Claim,
+) -> Result<(), WorkerError> {
+    if !job.read_first {
+        // Fence, then read: until this is committed, an older holder's write is rightly accepted, and the read would miss it.
+        resource.fence(claim).await?;
     }
-    let claim = lock.claim().await?;
-    let grant_id = claim.grant_id.as_ref().map_or("", |id| id.as_str());
-    let idempotency_key = format!("{grant_id}:1");
+    let transfers = resource.transfers().await?;
+    gate("after-read").await?;
+    // Each part is a job of its own: what became of one says nothing about the next.
+    let mut ended = Ok(());
+    for part in 1..=job.writes {
+        let entry = Entry::new(job, claim, part);
+        if transfers
+            .iter()
+            .any(|transfer| transfer.reference == entry.reference)
+        {
+            println!("{}: done before", entry.reference);
+            continue;
+        }
+        if let Some(journal) = journal {
+            journal.write(&entry)?;
+        }
+        ended = ended.and(send(resource, &entry, journal).await);
+    }
+    ended
+}
+
+async fn send(
+    resource: &Resource<'_>,
+    entry: &Entry,
+    journal: Option<&Journal<'_>>,
+) -> Result<(), WorkerError> {
     gate("before-send").await?;
-    let answer = resource
-        .transfer(&claim, &idempotency_key, &job.to, job.amount, &job.reference)
-        .await?;
+    let answer = resource.transfer(entry).await;
+    let for_good = !matches!(
+        answer,
+        Err(WorkerError::Unsettled { .. } | WorkerError::Unreachable { .. })
+    );
+    if let (Some(journal), true) = (journal, for_good) {
+        journal.remove()?;
+    }
+    let answer = answer?;
     println!(
         "{}: done: {} {}",
-        job.reference,
+        entry.reference,
         answer.status.as_u16(),
         answer.body
     );

@@ -9,9 +9,9 @@ pub const EXIT_CODES: &str = "Exit codes:
   1  the resource refused the job for a reason of its own, or answered what this worker does not know
   2  wrong usage
   3  it is not known whether the write landed, or nothing was written and another try may succeed
-  4  the lock store, the resource or the database cannot be reached
+  4  the lock store, the resource, the database or the journal cannot be used
   5  the guard refused the token: this worker is not the holder any more
-  6  the hold was lost before the write was sent";
+  6  the hold was lost before the work was started";
 
 /// Why the job was not done.
 #[derive(Debug, thiserror::Error)]
@@ -49,7 +49,7 @@ pub enum WorkerError {
         /// The guard's words.
         answer: String,
     },
-    /// The hold was lost before the write was sent. Nothing was written.
+    /// The hold was lost before the work was started. Nothing was written.
     #[error("the hold was lost before anything was sent")]
     NotHeld(#[source] NotHeld),
 }

@@ -3,6 +3,7 @@
 mod account;
 mod exit;
 mod gate;
+mod journal;
 mod lock;
 mod options;
 mod resource;

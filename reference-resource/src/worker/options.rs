@@ -1,3 +1,5 @@
+use std::path::PathBuf;
+
 use clap::{Args, Parser, Subcommand};
 use fence_core::{Key, Ttl};
 use reqwest::Url;
@@ -35,7 +37,7 @@ pub struct LockOptions {
     pub ttl: Ttl,
 }
 
-/// *Refund order-7 once*: reads the account's transfers, and makes one if none has the reference.
+/// *Refund order-7 once*: reads the account's transfers, and makes those whose reference is not among them.
 #[derive(Debug, Args)]
 pub struct AccountJob {
     /// The lock, of class paydb.account in tier entity.
@@ -56,6 +58,17 @@ pub struct AccountJob {
     /// What for, such as order-7
     #[arg(long)]
     pub reference: String,
+    /// Pay in so many parts, each a transfer of the whole amount with a reference of its own, such as `order-7 part 2`
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=99))]
+    pub writes: u32,
+    /// Put token, grant and transfer into this file before each is sent, and take it away once it is answered for good; when
+    /// it is there at the start, take no lock and present that transfer under its old grant
+    #[arg(long, value_name = "FILE", conflicts_with = "writes")]
+    pub journal: Option<PathBuf>,
+    /// Do not raise the mark before reading. A mistake: an older holder's write that comes between is rightly accepted, and
+    /// lost to this worker, which has not read it. Here to be shown, not to be used
+    #[arg(long)]
+    pub read_first: bool,
 }
 
 /// Claims a batch and settles it.

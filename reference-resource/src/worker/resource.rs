@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::exit::WorkerError;
+use super::journal::Entry;
 use crate::with_causes;
 
 /// Every request goes out on a connection of its own and waits a minute for its answer. It is never cut short when the hold
@@ -55,19 +56,13 @@ impl<'a> Resource<'a> {
     }
 
     /// Makes a transfer.
-    pub(super) async fn transfer(
-        &self,
-        claim: &Claim,
-        idempotency_key: &str,
-        to: &str,
-        amount: i64,
-        reference: &str,
-    ) -> Result<Answer, WorkerError> {
+    pub(super) async fn transfer(&self, entry: &Entry) -> Result<Answer, WorkerError> {
+        let body = json!({ "to": entry.to, "amount": entry.amount, "reference": entry.reference });
         let request = client()?
             .post(self.url("transfers")?)
-            .header(FENCING_TOKEN, header_value(claim))
-            .header("Idempotency-Key", idempotency_key)
-            .json(&json!({ "to": to, "amount": amount, "reference": reference }));
+            .header(FENCING_TOKEN, header_value(&entry.claim()))
+            .header("Idempotency-Key", &entry.idempotency_key)
+            .json(&body);
         answer("make the transfer", request).await
     }
 

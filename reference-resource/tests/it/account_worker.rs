@@ -35,8 +35,10 @@ async fn a_worker_pays_once_and_the_next_finds_it_done() {
 async fn a_worker_held_before_it_sends_is_refused_after_a_takeover() {
     let (bench, paydb) = Bench::ready().await;
     let lock = Lock::new(&bench).await;
-    let gates = Gates::open(lock.socket(&bench), ["before-send"]).unwrap();
+    let gates = Gates::open(lock.socket(&bench), ["after-grant", "after-read", "before-send"]).unwrap();
     let first = lock.worker(&bench, &paydb, Some(&gates)).await;
+    stands_at(&gates, "after-grant").await.open().await.unwrap();
+    stands_at(&gates, "after-read").await.open().await.unwrap();
     let gate = stands_at(&gates, "before-send").await;
     lock.revoke("paydb.account", "acct-1", &first).await;
     let second = lock.worker(&bench, &paydb, None).await;
@@ -57,7 +59,7 @@ async fn a_worker_held_before_it_sends_is_refused_after_a_takeover() {
 }
 
 #[tokio::test]
-async fn a_worker_that_loses_its_hold_before_it_sends_sends_nothing() {
+async fn a_worker_that_loses_its_hold_during_its_work_leaves_the_rest_to_the_guard() {
     let (bench, paydb) = Bench::ready().await;
     let lock = Lock::new(&bench).await;
     let mut other = bench.client().await;
@@ -73,23 +75,98 @@ async fn a_worker_that_loses_its_hold_before_it_sends_sends_nothing() {
         .await
         .unwrap();
     lock.revoke("paydb.account", "acct-1", &worker).await;
-    // A keepalive every third of the TTL finds the lease gone; the read is bounded only after that.
-    tokio::time::sleep(std::time::Duration::from_millis(1500)).await;
+    let next = lock.worker(&bench, &paydb, None).await;
+    next.wait_line("raise the mark: answered 204", SOON)
+        .await
+        .unwrap();
     locked.rollback().await.unwrap();
+    for (worker, code) in [(worker, 5), (next, 0)] {
+        let ended = worker.exited().await.unwrap();
+        assert_eq!(ended, Ended::Code(code), "{}", worker.tail());
+    }
+    assert_eq!(bench.transfers().await, 1);
+}
+
+#[tokio::test]
+async fn a_worker_of_two_parts_presents_the_second_whatever_the_first_was_answered() {
+    let (bench, paydb) = Bench::ready().await;
+    let lock = Lock::new(&bench).await;
+    let gates = Gates::open(lock.socket(&bench), ["after-grant", "after-read", "before-send"]).unwrap();
+    let two = ["--writes", "2"];
+    let first = lock.worker_with(&bench, &paydb, Some(&gates), &two).await;
+    for gate in ["after-grant", "after-read"] {
+        stands_at(&gates, gate).await.open().await.unwrap();
+    }
+    let gate = stands_at(&gates, "before-send").await;
+    lock.revoke("paydb.account", "acct-1", &first).await;
+    let second = lock.worker_with(&bench, &paydb, None, &two).await;
+    let ended = second.exited().await.unwrap();
+    assert_eq!(ended, Ended::Code(0), "{}", second.tail());
+    gate.open().await.unwrap();
+    stands_at(&gates, "before-send").await.open().await.unwrap();
+    assert_eq!(first.exited().await.unwrap(), Ended::Code(5), "{}", first.tail());
+    let refused = "make the transfer: answered 412";
+    assert_eq!(first.tail().matches("fenced").count(), 1, "{}", first.tail());
+    first.wait_line(refused, SOON).await.unwrap();
+    let paid = bench.ask("SELECT string_agg(reference, ', ' ORDER BY reference) FROM transfer");
+    assert_eq!(paid.await, "order-7 part 1, order-7 part 2");
+}
+
+#[tokio::test]
+async fn a_worker_killed_before_it_sends_goes_on_from_its_journal_and_asks_nobody() {
+    let (bench, paydb) = Bench::ready().await;
+    let lock = Lock::new(&bench).await;
+    let file = lock.socket(&bench).with_extension("journal");
+    let journal = ["--journal", file.to_str().unwrap()];
+    let gates = Gates::open(lock.socket(&bench), ["after-grant", "after-read", "before-send"]).unwrap();
+    let first = lock.worker_with(&bench, &paydb, Some(&gates), &journal).await;
+    for gate in ["after-grant", "after-read"] {
+        stands_at(&gates, gate).await.open().await.unwrap();
+    }
+    let _gate = stands_at(&gates, "before-send").await;
+    let granted = first.wait_line("granted token ", SOON).await.unwrap();
+    let grant = granted.split_once(" grant ").unwrap().1;
+    first.kill().await.unwrap();
+    assert!(file.is_file());
+
+    let again = lock.worker_with(&bench, &paydb, None, &journal).await;
+    assert_eq!(again.exited().await.unwrap(), Ended::Code(0), "{}", again.tail());
+    for said in ["granted", "raise the mark", "read the transfers"] {
+        assert!(!again.tail().contains(said), "{}", again.tail());
+    }
+    let key = bench.ask("SELECT idempotency_key FROM transfer").await;
+    assert_eq!(key, format!("{grant}:1"));
+    assert!(
+        !file.exists(),
+        "what was answered for good is not presented again"
+    );
+}
+
+#[tokio::test]
+async fn a_worker_that_reads_first_has_not_raised_the_mark() {
+    let (bench, paydb) = Bench::ready().await;
+    let lock = Lock::new(&bench).await;
+    let gates = Gates::open(lock.socket(&bench), ["after-grant", "after-read", "before-send"]).unwrap();
+    let worker = lock
+        .worker_with(&bench, &paydb, Some(&gates), &["--read-first"])
+        .await;
+    stands_at(&gates, "after-grant").await.open().await.unwrap();
+    stands_at(&gates, "after-read").await.open().await.unwrap();
+    let gate = stands_at(&gates, "before-send").await;
+    assert_eq!(
+        bench
+            .ask("SELECT count(*)::text FROM fence.high_water WHERE class = 'paydb.account'")
+            .await,
+        "0"
+    );
+    gate.open().await.unwrap();
     assert_eq!(
         worker.exited().await.unwrap(),
-        Ended::Code(6),
+        Ended::Code(0),
         "{}",
         worker.tail()
     );
-    assert!(
-        worker
-            .tail()
-            .contains("the hold was lost before anything was sent"),
-        "{}",
-        worker.tail()
-    );
-    assert_eq!(bench.transfers().await, 0);
+    assert_eq!(bench.transfers().await, 1);
 }
 
 #[tokio::test]
@@ -184,6 +261,16 @@ impl Lock {
     }
 
     async fn worker(&self, bench: &Bench, paydb: &Paydb, gates: Option<&Gates>) -> Child {
+        self.worker_with(bench, paydb, gates, &[]).await
+    }
+
+    async fn worker_with(
+        &self,
+        bench: &Bench,
+        paydb: &Paydb,
+        gates: Option<&Gates>,
+        further: &[&str],
+    ) -> Child {
         let etcd = bench.services.etcd().endpoint();
         let resource = paydb.url("/");
         let mut spec = ProcessSpec::new("worker", WORKER).args([
@@ -205,6 +292,7 @@ impl Lock {
             "--reference",
             "order-7",
         ]);
+        spec = spec.args(further.iter().copied());
         if let Some(gates) = gates {
             spec = spec.env(pause_kit::gates::VARIABLE, gates.socket().to_str().unwrap());
         }

@@ -28,7 +28,7 @@ type Check = fn() -> Result<Figure, Failure>;
 const CHECKS: [(&str, &str, Check); 8] = [
     (
         "prove",
-        "fence prove: five scenarios proven within 60 s, each twin corrupting, nothing left behind",
+        "fence prove: every scenario proven and every control held within 60 s, each twin corrupting, nothing left behind",
         prove::prove,
     ),
     (

@@ -127,6 +127,11 @@ pub(crate) fn scenarios(evidence: &Value) -> Result<&Vec<Value>, Failure> {
         .ok_or_else(|| "evidence.json has no scenarios".into())
 }
 
+/// Whether a scenario is a control, which must hold and has no twin.
+pub(crate) fn is_control(scenario: &Value) -> bool {
+    scenario["verdict"] == "held" && scenario["defeated"].is_null()
+}
+
 /// Waits for a child without losing the others: its exit code, or the signal as 128 and more.
 pub(crate) fn wait(child: &mut Child) -> Result<i32, Failure> {
     use std::os::unix::process::ExitStatusExt;

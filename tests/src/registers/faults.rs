@@ -156,7 +156,7 @@ fn of_age() -> Vec<Fault> {
 fn of_files(project: &Project, evidence: &Value) -> Result<Vec<Fault>, Failure> {
     let mut classes: BTreeMap<String, String> = BTreeMap::new();
     for scenario in scenarios(evidence)? {
-        for half in ["on", "defeated"] {
+        for half in halves(scenario) {
             let file = text_of(&scenario[half]["history"])?;
             classes.insert(file.to_owned(), text_of(&scenario["class"])?.to_owned());
         }
@@ -210,6 +210,10 @@ fn of_files(project: &Project, evidence: &Value) -> Result<Vec<Fault>, Failure> 
             Ok(fs::remove_file(project.path().join(&file))?)
         }));
         let twin = match name.strip_suffix(".on.jsonl") {
+            // A control has no twin: another's stands for it.
+            Some(scenario) if !classes.contains_key(&format!("{scenario}.defeated.jsonl")) => {
+                "S02.on.jsonl".into()
+            }
             Some(scenario) => format!("{scenario}.defeated.jsonl"),
             None => name.replace(".defeated.jsonl", ".on.jsonl"),
         };
@@ -233,7 +237,8 @@ fn of_words(evidence: &Value) -> Result<Vec<Fault>, Failure> {
         let id = text_of(&scenario["id"])?;
         let class = [text_of(&scenario["class"])?];
         let history = text_of(&scenario["on"]["history"])?;
-        for number in ["presented", "seen"] {
+        let refused = !scenario["on"]["refusal"].is_null();
+        for number in ["presented", "seen"].into_iter().filter(|_| refused) {
             let old: u64 = text_of(&scenario["on"]["refusal"][number])?.parse()?;
             let (from, to) = (
                 format!("\"{number}\": \"{old}\""),
@@ -247,18 +252,20 @@ fn of_words(evidence: &Value) -> Result<Vec<Fault>, Failure> {
             ));
         }
         let anchor = format!("\"{history}\"");
-        faults.push(fault(
-            format!("another code of {id}'s refusal"),
-            &class,
-            move |project| {
-                after(
-                    project,
-                    &anchor,
-                    "\"sqlstate\": \"ZF001\"",
-                    "\"sqlstate\": \"ZF002\"",
-                )
-            },
-        ));
+        faults.extend(refused.then(|| {
+            fault(
+                format!("another code of {id}'s refusal"),
+                &class,
+                move |project| {
+                    after(
+                        project,
+                        &anchor,
+                        "\"sqlstate\": \"ZF001\"",
+                        "\"sqlstate\": \"ZF002\"",
+                    )
+                },
+            )
+        }));
         // S07 stops nothing: it holds bytes.
         if scenario["stops"]
             .as_array()
@@ -271,14 +278,17 @@ fn of_words(evidence: &Value) -> Result<Vec<Fault>, Failure> {
                 move |project| after(project, &anchor, "\"cpu_before\": ", "\"cpu_before\": 1"),
             ));
         }
-        let twin = text_of(&scenario["defeated"]["history"])?;
-        let both = [history.to_owned(), twin.to_owned()];
+        let histories = halves(scenario)
+            .iter()
+            .map(|half| text_of(&scenario[half]["history"]));
+        let all = histories.map(|history| Ok(history?.to_owned()));
+        let all: Vec<String> = all.collect::<Result<_, Failure>>()?;
         // All else that is said of it stays true: only the verdict is no longer borne out.
         faults.push(fault(
-            format!("both halves of {id} expected another outcome, and their digests are listed anew"),
+            format!("the halves of {id} expected another outcome, and their digests are listed anew"),
             &class,
             move |project| {
-                for history in &both {
+                for history in &all {
                     let file = format!("fence-evidence/{history}");
                     project.edit(&file, |text| {
                         let (before, rest) = text
@@ -293,6 +303,7 @@ fn of_words(evidence: &Value) -> Result<Vec<Fault>, Failure> {
             },
         ));
         let outcome = text_of(&scenario["on"]["outcome"])?.to_owned();
+        let verdict = text_of(&scenario["verdict"])?.to_owned();
         let anchor = format!("\"id\": \"{id}\"");
         let claimed = anchor.clone();
         faults.push(fault(
@@ -300,7 +311,7 @@ fn of_words(evidence: &Value) -> Result<Vec<Fault>, Failure> {
             &class,
             move |project| {
                 let from = format!("\"outcome\": \"{outcome}\"");
-                after(project, &claimed, &from, "\"outcome\": \"LEG\"")
+                after(project, &claimed, &from, "\"outcome\": \"UNK\"")
             },
         ));
         faults.push(fault(
@@ -310,7 +321,7 @@ fn of_words(evidence: &Value) -> Result<Vec<Fault>, Failure> {
                 after(
                     project,
                     &anchor,
-                    "\"verdict\": \"proven\"",
+                    &format!("\"verdict\": \"{verdict}\""),
                     "\"verdict\": \"violated\"",
                 )
             },
@@ -320,7 +331,7 @@ fn of_words(evidence: &Value) -> Result<Vec<Fault>, Failure> {
         replace(project, EVIDENCE, "\"seed\": 7", "\"seed\": 8")
     }));
     faults.push(fault("a form of evidence that is not known", FENCED, |project| {
-        replace(project, EVIDENCE, "\"schema\": 1", "\"schema\": 2")
+        replace(project, EVIDENCE, "\"schema\": 2", "\"schema\": 3")
     }));
     Ok(faults)
 }
@@ -371,6 +382,14 @@ fn scenarios(evidence: &Value) -> Result<&Vec<Value>, Failure> {
     evidence["scenarios"]
         .as_array()
         .ok_or_else(|| "evidence.json has no scenarios".into())
+}
+
+/// The halves that a scenario has.
+fn halves(scenario: &Value) -> &'static [&'static str] {
+    match scenario["defeated"].is_null() {
+        true => &["on"],
+        false => &["on", "defeated"],
+    }
 }
 
 fn text_of(value: &Value) -> Result<&str, Failure> {

@@ -81,7 +81,7 @@ fn a_scenario_is_proven_and_its_evidence_bears_that_out_when_it_is_judged_again(
     ]);
     assert_eq!(run.code, Some(0), "{}", run.text);
     let evidence = evidence(&out);
-    assert_eq!(evidence["schema"], 1);
+    assert_eq!(evidence["schema"], 2);
     assert_eq!(evidence["seed"], 7);
     assert_eq!(evidence["classes"][0]["name"], "paydb.account");
     for version in ["etcd", "postgres", "kernel", "fence"] {
@@ -235,9 +235,9 @@ fn what_only_a_run_can_find_wrong_in_the_file_is_code_2_with_its_line() {
         .replace("defeat_sql = \"", &format!("defeat_sql = \"{}/", root.display()));
     for (was, fault, named) in [
         (
-            "gate = \"before-send\"",
-            "gate = \"before-sendd\"",
-            "gate = \"before-sendd\", but the holder stands at the gate \"before-send\"",
+            "gates = [\"after-grant\", \"after-read\", \"before-send\"]",
+            "gates = [\"after-grant\", \"before-send\"]",
+            "the holder stands at the gate \"after-read\", which gates does not list",
         ),
         (
             "table = \"public.transfer\"",

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::commit_order::{Change as Row, Operation};
 use crate::evidence::StopEvidence;
 use crate::history::{
-    Bounds, Change, Clock, Commit, Exercise, Final, History, Mark, Move, Op, Outcome, Run, TokenNumber,
+    Attempt, Bounds, Change, Clock, Commit, Exercise, Final, History, Mark, Move, Outcome, Run, TokenNumber,
 };
 use crate::run::RunError;
 use crate::scenario::ScenarioId;
@@ -201,15 +201,32 @@ impl Half<'_> {
         let first = self.holders().first().and_then(|first| first.grant().cloned());
         let exercise = match self.task.slot.scenario {
             ScenarioId::S01 | ScenarioId::S02 => Exercise::Stopped,
+            ScenarioId::S03 => Exercise::LegalGap,
+            ScenarioId::S04 => Exercise::StaleRead,
+            ScenarioId::S04b => Exercise::FenceThenRead,
+            ScenarioId::S17 => Exercise::InTurn,
+            ScenarioId::S18 => Exercise::ShortPause {
+                ttl_ns: u64::try_from(self.ttl().as_duration().as_nanos()).expect("an hour at most"),
+            },
+            ScenarioId::S21 => Exercise::Restarted,
             ScenarioId::S05 => Exercise::Queued,
             ScenarioId::S07 => Exercise::Held,
             ScenarioId::S26 => Exercise::IdleInTransaction {
                 idle_ns: class.proof.idle_ms * 1_000_000,
             },
         };
-        let (attempt, expected) = match self.task.slot.scenario {
-            ScenarioId::S26 => ("H1-write-2", Outcome::Blocked),
-            _ => ("H1-write-1", Outcome::Refused),
+        let attempts = match self.task.slot.scenario {
+            ScenarioId::S03 => vec![
+                Attempt::new("H1-write-1", Outcome::Legal),
+                Attempt::new("H1-write-2", Outcome::Refused),
+                Attempt::new("H2-write-1", Outcome::Legal),
+            ],
+            ScenarioId::S17 => ["H1-write-1", "H2-write-1", "H2-write-2", "H1-write-2"]
+                .map(|op| Attempt::new(op, Outcome::Refused))
+                .into(),
+            ScenarioId::S18 => vec![Attempt::new("H1-write-1", Outcome::Legal)],
+            ScenarioId::S26 => vec![Attempt::new("H1-write-2", Outcome::Blocked)],
+            _ => vec![Attempt::new("H1-write-1", Outcome::Refused)],
         };
         Run {
             schema: Run::SCHEMA,
@@ -225,9 +242,10 @@ impl Half<'_> {
                 deadline_ns: class.proof.deadline_ms * 1_000_000,
                 slack_ns: u64::try_from(SLACK.as_nanos()).expect("a second"),
             },
-            stale_grant: first.map(|first| first.grant.to_string()),
-            stale_attempt: Some(Op::new(attempt)),
-            expected,
+            stale_grant: first
+                .filter(|_| !self.task.slot.scenario.is_control())
+                .map(|first| first.grant.to_string()),
+            attempts,
             deed: class.proof.deed.clone(),
             opening: self.opening.iter().cloned().collect(),
         }

@@ -12,13 +12,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use fence_core::{Key, Ttl};
+use fence_core::{GrantId, Key, Ttl};
 use tokio_postgres::Client;
 
-use super::ScenarioId;
 use super::clock::RunClock;
 use super::grants::Grants;
-use super::holder::Holder;
+use super::holder::{Holder, Part};
 use super::trouble::Trouble;
 use crate::commit_order::CommitOrder;
 use crate::evidence::StopEvidence;
@@ -80,6 +79,8 @@ pub(crate) struct Half<'a> {
     pub(crate) opening: Vec<(String, i64)>,
     pub(crate) holders: Mutex<Vec<Arc<Holder>>>,
     pub(crate) stops: Mutex<Vec<StopEvidence>>,
+    /// The grants whose leases the kit has ended.
+    pub(crate) revoked: Mutex<Vec<GrantId>>,
 }
 
 /// A process of the resource.
@@ -94,8 +95,8 @@ impl Half<'_> {
         ttl(&self.task)
     }
 
-    /// Whether this is the half whose guard admits everything.
-    pub(crate) fn is_defeated(&self) -> bool {
+    /// Whether this is the half that goes without something.
+    pub(crate) fn is_twin(&self) -> bool {
         self.task.kind == HalfKind::Defeated
     }
 
@@ -114,6 +115,11 @@ impl Half<'_> {
         self.stops.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The grants whose leases the kit has ended so far.
+    pub(crate) fn revoked(&self) -> std::sync::MutexGuard<'_, Vec<GrantId>> {
+        self.revoked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The holders so far, in the order in which they started.
     pub(crate) fn holders(&self) -> Vec<Arc<Holder>> {
         self.holders
@@ -122,9 +128,9 @@ impl Half<'_> {
             .clone()
     }
 
-    /// Starts a holder on the contested key. Its requests go to replica `replica`.
-    pub(crate) async fn holder(&self, name: &'static str, replica: usize) -> Result<Arc<Holder>, Trouble> {
-        let holder = Arc::new(Holder::start(self, name, replica).await?);
+    /// Starts a holder on the contested key.
+    pub(crate) async fn holder(&self, part: Part) -> Result<Arc<Holder>, Trouble> {
+        let holder = Arc::new(Holder::start(self, part).await?);
         self.holders
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -140,7 +146,7 @@ impl Half<'_> {
 
 fn ttl(task: &Assignment<'_>) -> Ttl {
     match task.slot.scenario {
-        ScenarioId::S01 => task.class.ttl,
+        scenario if scenario.needs_real_ttl() => task.class.ttl,
         _ => Ttl::new(LONG_TTL).expect("between 2 s and 1 h"),
     }
 }

@@ -76,7 +76,7 @@ impl<'a> Half<'a> {
         };
         let at = Place::target(&task.class.proof.target);
         setup.take(&target.setup, &at.key("setup"), None).await?;
-        if task.kind == HalfKind::Defeated {
+        if task.kind == HalfKind::Defeated && task.slot.scenario.defeats_the_guard() {
             sql_files::one(&target.defeat_sql)?.apply(&sql).await?;
         }
         let mut replicas = Vec::new();
@@ -139,6 +139,7 @@ impl<'a> Half<'a> {
             opening,
             holders: Default::default(),
             stops: Default::default(),
+            revoked: Default::default(),
         })
     }
 }

@@ -143,7 +143,7 @@ pub(crate) fn idle(half: Half) -> Tape {
         tape.bystander_batch(9100);
         tape.written(12, "batch-1", "g2", "g2");
     } else {
-        tape.run.stale_attempt = None;
+        tape.run.attempts.clear();
         tape.push(8500, waits("H2-1"));
         tape.answer("H1-first", 9002, done("COMMIT"))
             .answer("H2-1", 9020, done("COMMIT"));

@@ -25,7 +25,7 @@ fn every_guarded_form_holds_with_its_outcome_and_its_refusal() {
             "{scenario}: {:#?}",
             judgement.violations
         );
-        assert_eq!(judgement.outcome, Some(outcome), "{scenario}");
+        assert_eq!(judgement.outcomes, [Some(outcome)], "{scenario}");
         assert_eq!(judgement.corruption, None, "{scenario}");
         let refusal = judgement.refusal.unwrap();
         assert_eq!(refusal.presented.unwrap().number(), OLD, "{scenario}");
@@ -60,7 +60,7 @@ fn every_defeated_form_shows_the_violation_that_its_scenario_predicts() {
             "{scenario}: {:#?}",
             judgement.violations
         );
-        assert_eq!(judgement.outcome, None, "{scenario}");
+        assert_eq!(judgement.outcome(), None, "{scenario}");
         // Everything else that is broken follows from the same late write.
         let follows = [
             Invariant::Order,
@@ -68,6 +68,7 @@ fn every_defeated_form_shows_the_violation_that_its_scenario_predicts() {
             delayed,
             Invariant::Contiguity,
             Invariant::Linearizable,
+            Invariant::LostUpdate,
             predicted,
         ];
         for violation in &judgement.violations {

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use pause_kit::history::{Event, Exercise, GrantRecord, Half, LeaseEnd, Outcome, TokenNumber};
+use pause_kit::history::{Event, Exercise, GrantRecord, Half, LeaseEnd, TokenNumber};
 use pause_kit::judge::{Invariant, Judgement, Verdict, judge};
 
 use super::tape::{NEW, OLD, Tape, http, sql, token_of};
@@ -70,8 +70,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 /// Plays the steps against a register that refuses what is smaller than its mark, or, without a guard, nothing.
 fn play(steps: &[Step], guarded: bool) -> Played {
     let mut tape = Tape::new("S12", Half::Guarded, Exercise::Control);
-    (tape.run.stale_grant, tape.run.stale_attempt) = (None, None);
-    tape.run.expected = Outcome::Legal;
+    tape.run.stale_grant = None;
+    tape.run.attempts.clear();
     for number in 1..=4 {
         let grant = format!("g{number}");
         let at = number * 2;

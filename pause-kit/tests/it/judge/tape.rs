@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use pause_kit::history::{
-    Answer, At, Bounds, Change, Clock, Commit, DbAnswer, Event, Exercise, Final, GrantRecord, GuardForm,
-    Half, History, LeaseEnd, Mark, Move, Op, Outcome, Presented, Probe, ProbeKind, Read, Reply, Request, Run,
-    Stop, TokenNumber, Work,
+    Answer, At, Attempt, Bounds, Change, Clock, Commit, DbAnswer, Event, Exercise, Final, GrantRecord,
+    GuardForm, Half, History, LeaseEnd, Mark, Move, Op, Outcome, Presented, Probe, ProbeKind, Read, Reply,
+    Request, Run, Stop, TokenNumber, Work,
 };
 
 /// The stale holder's token: epoch 1, revision 33.
@@ -89,12 +89,14 @@ impl Tape {
                     slack_ns: 500_000_000,
                 },
                 stale_grant: Some("g1".to_owned()),
-                stale_attempt: Some(Op::new("H1-late")),
-                expected: if account {
-                    Outcome::Refused
-                } else {
-                    Outcome::Blocked
-                },
+                attempts: vec![Attempt::new(
+                    "H1-late",
+                    if account {
+                        Outcome::Refused
+                    } else {
+                        Outcome::Blocked
+                    },
+                )],
                 deed: if account { "refunded" } else { "settled" }.to_owned(),
                 opening: if account {
                     balances(1000, 0)

@@ -61,7 +61,7 @@ fn a_run_that_did_not_go_through_it_is_void() {
         remove(tape, |event| matches!(event, Event::Final(_)))
     });
     void(&judgement, I::Exercised, "read back");
-    let judgement = broken(good(), |tape| tape.run.stale_attempt = None);
+    let judgement = broken(good(), |tape| tape.run.attempts.clear());
     void(&judgement, I::Exercised, "never made");
     for kind in [
         ProbeKind::Collision,

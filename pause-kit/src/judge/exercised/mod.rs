@@ -1,0 +1,12 @@
+//! Whether the run counts: invariants 15 and 16.
+
+mod check;
+mod clock;
+mod control;
+mod one;
+mod pause;
+mod reads;
+mod several;
+
+pub(super) use check::exercised;
+pub(super) use clock::one_clock;
