@@ -232,7 +232,9 @@ fn what_only_a_run_can_find_wrong_in_the_file_is_code_2_with_its_line() {
     let sound = std::fs::read_to_string(root.join("fence.toml")).unwrap();
     let sound = sound
         .replace("guard_sql = \"", &format!("guard_sql = \"{}/", root.display()))
-        .replace("defeat_sql = \"", &format!("defeat_sql = \"{}/", root.display()));
+        .replace("defeat_sql = \"", &format!("defeat_sql = \"{}/", root.display()))
+        // The one scenario that keeps a holder after its read.
+        .replace("\"S04\", ", "");
     for (was, fault, named) in [
         (
             "gates = [\"after-grant\", \"after-read\", \"before-send\"]",
