@@ -41,6 +41,7 @@ pub(super) fn describe(event: &Event) -> String {
             waiting.op, waiting.backend, waiting.blocked_by, waiting.on
         ),
         Event::Killed(killed) => format!("{} (pid {}) killed", killed.target, killed.pid),
+        Event::Restarted(again) => format!("{} started again as pid {}", again.target, again.pid),
         Event::Request(request) => format!(
             "{}: {} {} {} of {}, presenting {}, {}",
             request.op,
@@ -112,6 +113,7 @@ fn asks(probe: ProbeKind) -> &'static str {
         ProbeKind::EqualAgain => "the mark's own token and grant again, which must be applied",
         ProbeKind::Prepare => "it sets the stage for the next, and must be applied",
         ProbeKind::Larger => "a larger token, which must be applied",
+        ProbeKind::RolledBack => "its transaction is then rolled back; it must be admitted",
         ProbeKind::AfterRollback => "a larger one was rolled back, so it must be applied",
         ProbeKind::Smaller => "a smaller token after a larger one, which must be refused as stale",
         ProbeKind::Collision => "the mark's token with another grant, which must be refused as a collision",

@@ -63,10 +63,10 @@ impl<'h> Facts<'h> {
         facts
     }
 
-    /// The late attempts, each with the outcome that a guarded resource must give it.
+    /// The attempts that the scenario is about, each with the outcome that a guarded resource must give it.
     pub(super) fn attempts(&self) -> Vec<(&'h Op, Outcome)> {
-        let attempt = self.run.stale_attempt.as_ref();
-        attempt.map(|op| (op, self.run.expected)).into_iter().collect()
+        let attempts = self.run.attempts.iter();
+        attempts.map(|attempt| (&attempt.op, attempt.expected)).collect()
     }
 
     pub(super) fn is_late(&self, op: &Op) -> bool {

@@ -46,6 +46,7 @@ impl Drawing {
             Verdict::Violated => 0,
             Verdict::Inconclusive => 1,
             Verdict::Proven => 2,
+            Verdict::Held => 3,
         });
         let articles: Vec<Article<'_>> = scenarios
             .iter()
@@ -124,6 +125,7 @@ impl Drawing {
                     (Verdict::Violated, "violated"),
                     (Verdict::Inconclusive, "inconclusive"),
                     (Verdict::Proven, "proven"),
+                    (Verdict::Held, "held"),
                 ];
                 let parts = parts
                     .into_iter()

@@ -13,6 +13,7 @@ use super::story::{consequence, story};
 use super::words::{Tokens, by_weight, capital, count, demand, rule};
 use crate::evidence::{HistoryFile, InvariantBroken, ScenarioEvidence, Verdict};
 use crate::history::{History, Op};
+use crate::scenario::ScenarioId;
 
 /// A scenario, ready to be drawn.
 pub(super) struct Article<'a> {
@@ -157,7 +158,7 @@ impl<'a> Article<'a> {
     /// The picture above the timeline: the late write and the mark, at one glance.
     fn meeting(&self, html: &mut Html, half: &HalfDrawn<'_>) {
         html.raw("<section class=\"meet\">\n<h3>")
-            .raw(title(half.guarded))
+            .raw(title(half.guarded, self.scenario.id))
             .raw("</h3>\n");
         let attempts = half.facts.attempts();
         for (op, _) in &attempts {
@@ -250,7 +251,7 @@ impl<'a> Article<'a> {
                 .collect();
             let prefix = self.prefix(half);
             Side {
-                title: title(half.guarded),
+                title: title(half.guarded, self.scenario.id),
                 file: &half.file.history,
                 prefix: &prefix,
                 lanes: &lanes,
@@ -286,7 +287,7 @@ impl<'a> Article<'a> {
         html.raw("<section class=\"broken\">\n<h3>Broken: ")
             .text(rule(broken.invariant, &broken.name))
             .raw("</h3>\n<p class=\"demand\">");
-        html.text(demand(broken.invariant)).raw("</p>\n<p>");
+        html.text(demand(broken.invariant, &broken.name)).raw("</p>\n<p>");
         html.words(&capital(&self.tokens.in_words(&broken.why)))
             .raw(".</p>\n");
         rows::lines(
@@ -308,6 +309,7 @@ impl<'a> Article<'a> {
 /// The class and the word of a verdict, as far as the guard was there at all.
 pub(super) fn verdict(scenario: &ScenarioEvidence) -> (&'static str, &'static str) {
     match (scenario.verdict, scenario.on.is_some()) {
+        (Verdict::Held, _) => ("proven", "held"),
         (Verdict::Proven, _) => ("proven", "proven"),
         (Verdict::Inconclusive, true) => ("inconclusive", "inconclusive"),
         (Verdict::Inconclusive, false) => ("inconclusive", "stayed clean"),
@@ -321,9 +323,11 @@ fn names(broken: &[&InvariantBroken]) -> String {
     names.join(", ")
 }
 
-fn title(guarded: bool) -> &'static str {
-    match guarded {
-        true => "With the guard",
-        false => "Without the guard",
+fn title(guarded: bool, id: ScenarioId) -> &'static str {
+    match (guarded, id) {
+        (true, _) => "With the guard",
+        (false, ScenarioId::S04b) => "Without raising the mark before the read",
+        (false, ScenarioId::S26) => "Without the guard's bounds",
+        (false, _) => "Without the guard",
     }
 }

@@ -151,6 +151,16 @@ impl<'h> Drawing<'_, 'h> {
                 .state(lane, State::Gone)
                 .tone(Tone::Disturbed)
             }
+            Event::Restarted(again) => {
+                let lane = Lane::of(&again.target);
+                new(
+                    format!("restarted {}", again.target),
+                    format!("{} is started again", self.name(&again.target)),
+                )
+                .dot(lane.clone())
+                .state(lane, State::Runs)
+                .tone(Tone::Disturbed)
+            }
             Event::Request(request) => return self.request(moment, request),
             Event::Answer(answer) if !self.merged.contains(&answer.op) => {
                 return self.answered(moment, &answer.op);

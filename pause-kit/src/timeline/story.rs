@@ -37,7 +37,10 @@ pub(super) fn story(
     }
     if let (Some(_), Some(twin)) = (on, defeated) {
         let broken = scenario.defeated.as_ref().and_then(|half| half.violated.as_ref());
-        sentences.push(Teller { facts: twin, tokens }.without_guard(broken.map_or(&[], |broken| broken)));
+        sentences.push(
+            Teller { facts: twin, tokens }
+                .without_guard(broken.map_or(&[], |broken| broken), scenario.id.left_out()),
+        );
     }
     if scenario.verdict == Verdict::Inconclusive {
         let why = scenario.why.as_deref().unwrap_or("no reason is given");
@@ -82,6 +85,10 @@ impl Teller<'_, '_> {
                     request.holder, hold.byte
                 ))
             }
+            Event::Restarted(again) => Some(format!(
+                "{} was started again with what it had put on disk.",
+                actor(&again.target)
+            )),
             Event::Killed(killed) => Some(format!("{} was killed.", actor(&killed.target))),
             _ => None,
         };
@@ -236,20 +243,22 @@ impl Teller<'_, '_> {
     }
 
     /// What the twin shows.
-    fn without_guard(&self, broken: &[InvariantBroken]) -> String {
+    fn without_guard(&self, broken: &[InvariantBroken], left_out: &str) -> String {
         let accepted = self
             .facts
             .attempts()
             .iter()
             .any(|(op, _)| self.facts.said(op) == Some(Said::Accepted));
         match (by_weight(broken).first(), accepted, self.twice()) {
-            (None, ..) => "Without the guard the same schedule broke nothing.".to_owned(),
+            (None, ..) => format!("Without {left_out} the same schedule broke nothing."),
             (Some(_), true, Some(twice)) => {
-                format!("Without the guard the same write went through: {twice}.")
+                format!("Without {left_out} the same write went through: {twice}.")
             }
-            (Some(_), true, None) => "Without the guard the same write went through.".to_owned(),
-            (Some(_), false, Some(twice)) => format!("Without the guard {twice}."),
-            (Some(first), false, None) => format!("Without the guard, {}.", self.tokens.in_words(&first.why)),
+            (Some(_), true, None) => format!("Without {left_out} the same write went through."),
+            (Some(_), false, Some(twice)) => format!("Without {left_out} {twice}."),
+            (Some(first), false, None) => {
+                format!("Without {left_out}, {}.", self.tokens.in_words(&first.why))
+            }
         }
     }
 

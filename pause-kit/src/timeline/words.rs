@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::facts::Facts;
 use crate::evidence::InvariantBroken;
 use crate::history::{At, Event};
+use crate::judge::Invariant;
 
 /// The time since the run began, in seconds.
 pub(super) fn clock(at: At) -> String {
@@ -139,7 +140,7 @@ pub(super) fn by_weight(broken: &[InvariantBroken]) -> Vec<&InvariantBroken> {
 }
 
 /// What a rule demands.
-pub(super) fn demand(number: Option<u8>) -> &'static str {
+pub(super) fn demand(number: Option<u8>, name: &str) -> &'static str {
     match number {
         Some(1) => "In the order of commits, tokens never fall.",
         Some(2) => {
@@ -163,6 +164,9 @@ pub(super) fn demand(number: Option<u8>) -> &'static str {
         Some(14) => "The late attempt is answered as stale, exactly.",
         Some(15) => "The run went through what the scenario is about.",
         Some(16) => "All times come from one clock.",
+        _ if name == Invariant::LostUpdate.name() => {
+            "No write rests on a read that misses what another holder had written by then."
+        }
         _ => "What clients saw and what the log of commits says agree.",
     }
 }

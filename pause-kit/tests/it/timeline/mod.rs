@@ -64,7 +64,7 @@ fn scenario(
         match half {
             Half::Guarded => {
                 scenario.on = Some(GuardedHalf {
-                    outcome: judgement.outcome.map(|outcome| outcome.to_string()),
+                    outcome: judgement.outcome(),
                     violated: broken(&judgement),
                     history: file,
                     refusal: None,

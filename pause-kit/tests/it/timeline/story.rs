@@ -42,7 +42,7 @@ fn each_form_is_told_from_what_its_histories_hold() {
         pair(idle),
         "H1 was stopped for 9.0 s inside its open transaction. H1's lease was revoked; H2 took over with token …690, was \
          told twice that an older transaction was in the way and wrote after 5.0 s. H1 woke up and sent its write with \
-         token …689; PostgreSQL refused it, because it had seen …690. Without the guard, H2-1 of H2 (token …690) was kept \
+         token …689; PostgreSQL refused it, because it had seen …690. Without the guard's bounds, H2-1 of H2 (token …690) was kept \
          waiting for 9.000 s; the bound with its slack is 2.500 s."
     );
 }
@@ -57,7 +57,7 @@ fn a_guard_that_let_the_late_write_in_is_told_with_the_rule_that_it_broke() {
         told(Verdict::Violated, halves),
         "H1 was stopped for 31 ms. H1's lease was revoked; H2 took over with token …690 and wrote. H1 woke up and sent its \
          write with token …689; the resource accepted it, although it had seen …690. So order-7 was refunded twice. That \
-         breaks rule 2 (real-time refusal), and 3 more rules. Without the guard the same write went through: order-7 was \
+         breaks rule 2 (real-time refusal), and 4 more rules. Without the guard the same write went through: order-7 was \
          refunded twice."
     );
 }
