@@ -21,12 +21,12 @@ enum Command {
     Prove(prove::ProveArguments),
     /// Judge a folder of evidence again and draw it: the page that `fence prove` writes beside it
     Timeline(timeline::TimelineArguments),
-    /// Explain a fencing token
+    /// Explain a fencing token: its epoch, its revision, and the header that presents it
     Token(token::TokenArguments),
     /// Check the registers of fenced and of accepted classes, and list what is due for review
     #[command(subcommand)]
     Register(register::RegisterCommand),
-    /// Look after the epochs of a lock store
+    /// Begin an epoch, the upper part of every token, in a lock store
     #[command(subcommand)]
     Epoch(epoch::EpochCommand),
     /// Own the processes of a run; `fence prove` starts this itself

@@ -9,7 +9,14 @@ use fence_lock::{ConnectError, EtcdStore, InitError};
 use crate::exit::{Ending, Failure};
 use crate::say;
 
+/// At the end of `fence epoch --help`.
+const HELP: &str = "\
+A token is an epoch and a revision of the store. When a store loses history, by a restore or an emptied folder, its revisions
+come again: begin an epoch above every earlier one before the holders come back. Where the old record came back too, first
+delete it: etcdctl del PREFIX/epoch";
+
 #[derive(Debug, Subcommand)]
+#[command(after_help = HELP)]
 pub(crate) enum EpochCommand {
     /// Write the epoch record of a lock store that has none. Without a record it grants nothing
     Init(InitArguments),

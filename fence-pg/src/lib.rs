@@ -48,6 +48,8 @@
 //! # }
 //! ```
 //!
+//! The same as a whole program, which guards the table first, is `examples/guard_a_table.rs`.
+//!
 //! It works with sqlx 0.9 (feature `sqlx`) and tokio-postgres 0.7 (feature `tokio-postgres`), both on by default: their
 //! pools, connections and clients stand in its signatures, so a program has these versions of them too.
 //!

@@ -1,5 +1,10 @@
 //! Pauses real processes past their lease, records what happened and judges it.
 //!
+//! A guard against stale holders is worth what it does when a holder really is stopped, and goes on too late. This kit starts a
+//! resource and its holders with servers of their own, stops one of them at a chosen point until another has taken over, lets it
+//! go on, and judges from the wire and from the database's own log whether the late write was refused; then it does the same with
+//! the guard defeated. `fence prove` is its command.
+//!
 //! - [`services`]: PostgreSQL, etcd and the target's processes, private to a run and gone after it
 //! - [`stopper`]: a process that is known to stand, and goes on when the guard is dropped
 //! - [`reaper`]: the process that owns all of these, so that nothing outlives the kit

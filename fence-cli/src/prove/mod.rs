@@ -29,8 +29,18 @@ use crate::say;
 use progress::Progress;
 use summary::Kept;
 
+/// At the end of `fence prove --help`.
+const HELP: &str = "\
+PostgreSQL and etcd are started for the run alone, on loopback and in temporary folders. Their programs are those that
+FENCE_PG_BIN (a folder) and FENCE_ETCD (a file) name, or else those in PATH and in /usr/lib/postgresql.
+
+Example: one class, two scenarios, and the evidence kept:
+  fence prove --class paydb.account --scenario S01 --scenario S07 --out evidence
+`fence register check` judges the evidence of a whole run again.";
+
 /// What to prove, and where to put the evidence.
 #[derive(Debug, Args)]
+#[command(after_help = HELP)]
 pub(crate) struct ProveArguments {
     /// The file that declares classes and targets [default: fence.toml, here or above]
     #[arg(long, value_name = "FILE")]

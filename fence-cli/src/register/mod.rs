@@ -18,8 +18,15 @@ use crate::exit::{Ending, Failure};
 use crate::say;
 use file::RegisterFile;
 
+/// At the end of `fence register --help`.
+const HELP: &str = "\
+fence.toml declares every class: whether a double holder corrupts, what refuses a stale one, and how that is proven.
+risk-register.toml, beside it, lists the classes that may corrupt and that nothing guards: who has accepted that, why, and
+until when. `fence prove` writes the evidence that the check judges again.";
+
 /// What to do with the registers.
 #[derive(Debug, Subcommand)]
+#[command(after_help = HELP)]
 pub(crate) enum RegisterCommand {
     /// Judge the evidence again, and say of each class what is not in order: exit code 1 when something is not
     Check(CheckArguments),
