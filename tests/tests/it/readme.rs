@@ -7,8 +7,11 @@ use crate::source::{read, root};
 
 /// README's blocks in this language, in order.
 fn blocks(language: &str) -> Vec<String> {
-    let readme = read(Path::new("README.md"));
-    readme
+    blocks_of("README.md", language)
+}
+
+fn blocks_of(file: &str, language: &str) -> Vec<String> {
+    read(Path::new(file))
         .split(&format!("```{language}\n"))
         .skip(1)
         .map(|rest| rest.split("```").next().unwrap().to_owned())
@@ -69,6 +72,34 @@ fn the_ten_minutes_in_sql_guard_a_table_and_refuse_the_stale_holder() {
     );
     assert!(complained.contains("ERROR:  missing admission"), "{complained}");
     assert!(said.contains("ROLLBACK"), "{said}");
+    assert!(said.contains("order 42 is paid"), "{said}");
+}
+
+#[test]
+fn the_page_that_goes_with_the_static_command_guards_a_table_too() {
+    let page = "fence-cli/dist/README.md";
+    let (shell, sql) = (blocks_of(page, "sh"), blocks_of(page, "sql"));
+    let ([install], [once, holder]) = (shell.as_slice(), sql.as_slice()) else {
+        panic!(
+            "{page} has {} blocks of shell and {} of SQL",
+            shell.len(),
+            sql.len()
+        )
+    };
+    let stale = holder
+        .lines()
+        .next()
+        .unwrap()
+        .replace("679, 'b2f1'", "673, 'a0c9'");
+    // Its folder `sql` is fence-pg's.
+    let (output, said, complained) = beside_a_database(&format!(
+        "cd fence-pg\n{install}psql \"$DATABASE_URL\" --no-psqlrc <<'SQL'\n\
+         CREATE TABLE orders (id bigint PRIMARY KEY, state text NOT NULL); INSERT INTO orders VALUES (42, 'new');\n\
+         {once}{holder}{stale}\n\\echo :LAST_ERROR_SQLSTATE\nSELECT 'order 42 is ' || state FROM orders;\nSQL\n"
+    ));
+    assert!(output.status.success(), "{said}{complained}");
+    assert_eq!(complained.matches("ERROR:  ").count(), 1, "{complained}");
+    assert!(said.contains("\nZF001\n"), "{said}{complained}");
     assert!(said.contains("order 42 is paid"), "{said}");
 }
 
