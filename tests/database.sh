@@ -44,7 +44,8 @@ psql --username=postgres --dbname=postgres --quiet --no-psqlrc --set=ON_ERROR_ST
 CREATE ROLE shop_owner LOGIN NOSUPERUSER;
 CREATE DATABASE shop OWNER shop_owner;
 SQL
-export PGUSER=shop_owner PGDATABASE=shop
+# No pager: what is pasted into psql would go to it.
+export PGUSER=shop_owner PGDATABASE=shop PSQL_PAGER=cat
 export DATABASE_URL="postgresql:///shop?host=$folder&user=shop_owner"
 if [ $# = 0 ]; then
   echo "DATABASE_URL names a database of your own, whose owner you are: psql \"\$DATABASE_URL\". Leave this shell to remove it." >&2
