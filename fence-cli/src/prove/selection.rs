@@ -36,6 +36,10 @@ pub(super) enum SelectionError {
 
 /// What is run.
 pub(super) fn plan(arguments: &ProveArguments, manifest: &Manifest) -> Result<Plan, SelectionError> {
+    let none = |scenario: &&ScenarioId| halves(arguments).of(**scenario).is_empty();
+    if let Some(scenario) = arguments.scenario.iter().find(none) {
+        return Err(SelectionError::Control { scenario: *scenario });
+    }
     let classes = classes(arguments, manifest)?;
     let scenarios = scenarios(arguments, &classes)?;
     let seed = arguments.seed.unwrap_or_else(random_seed);
@@ -124,9 +128,6 @@ fn scenarios(
     let asked =
         |scenario: &ScenarioId| arguments.scenario.is_empty() || arguments.scenario.contains(scenario);
     let halves = halves(arguments);
-    if let Some(control) = arguments.scenario.iter().find(|one| halves.of(**one).is_empty()) {
-        return Err(SelectionError::Control { scenario: *control });
-    }
     Ok(classes
         .iter()
         .flat_map(|class| {

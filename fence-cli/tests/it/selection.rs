@@ -16,6 +16,14 @@ fn a_wrong_argument_is_named_with_the_right_form_and_nothing_runs() {
             vec!["\"S1\"", "S01, S02, S03, S04, S04b, S05, S07, S17, S18, S21, S26"],
         ),
         (
+            vec!["prove", "--danger-unfenced", "--scenario", "S18"],
+            vec!["S18", "control"],
+        ),
+        (
+            vec!["prove", "--danger-unfenced", "--only-guarded"],
+            vec!["--danger-unfenced", "--only-guarded"],
+        ),
+        (
             vec!["prove", "--scenario", "S26"],
             vec!["S26", "there are S01, S02"],
         ),

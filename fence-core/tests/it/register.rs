@@ -163,6 +163,18 @@ fn a_scenario_that_is_missing_or_shows_anything_but_proven_is_found() {
             scenario: "S02".to_owned()
         }]
     );
+    // A control is as good as proven, and no proof by itself.
+    let held = |proof: &mut Proof, name: &str| {
+        proof.scenarios.insert(name.to_owned(), ProofOutcome::Held);
+    };
+    assert_eq!(of_proof(|proof| held(proof, "S02")), []);
+    assert_eq!(
+        of_proof(|proof| {
+            held(proof, "S01");
+            held(proof, "S02");
+        }),
+        [Disorder::OnlyControls]
+    );
     for outcome in [
         ProofOutcome::Inconclusive,
         ProofOutcome::Violated,

@@ -253,4 +253,31 @@ mod tests {
         assert_eq!(alone(broken(Invariant::RealTimeRefusal)), Verdict::Violated);
         assert_eq!(alone(judge::Verdict::Held), Verdict::Inconclusive);
     }
+
+    #[test]
+    fn a_guarded_half_alone_holds_or_not_and_never_proves() {
+        let alone = |on| verdict(ScenarioId::S18, &[half(HalfKind::Guarded, on)]).0;
+        assert_eq!(alone(judge::Verdict::Held), Verdict::Held);
+        assert_eq!(alone(broken(Invariant::NoSpuriousRefusal)), Verdict::Violated);
+        let void = judge::Verdict::Void(violation(Invariant::Exercised));
+        assert_eq!(alone(void), Verdict::Inconclusive);
+    }
+
+    #[test]
+    fn a_twin_whose_guard_is_in_force_may_break_what_was_left_out_and_nothing_else() {
+        let pair = |twin| {
+            let halves = [half(HalfKind::Guarded, judge::Verdict::Held), twin];
+            verdict(ScenarioId::S04b, &halves)
+        };
+        let lost = half(HalfKind::Defeated, broken(Invariant::LostUpdate));
+        assert_eq!(pair(lost), (Verdict::Proven, None));
+        let mut more = half(HalfKind::Defeated, broken(Invariant::LostUpdate));
+        more.judgement.violations.push(violation(Invariant::Order));
+        let (verdict, why) = pair(more);
+        assert_eq!(verdict, Verdict::Violated);
+        assert_eq!(why.unwrap(), "with the guard in force, 1 order: so");
+        let (verdict, why) = pair(half(HalfKind::Defeated, judge::Verdict::Held));
+        assert_eq!(verdict, Verdict::Inconclusive);
+        assert!(why.unwrap().starts_with("blind: without raising the mark"));
+    }
 }

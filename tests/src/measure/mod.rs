@@ -1,6 +1,7 @@
 //! Long checks of the `fence` command, each printing its figure as its last line and failing when short.
 
 mod dist;
+mod false_alarms;
 mod family;
 mod interrupt;
 mod load;
@@ -25,7 +26,7 @@ pub(crate) struct Figure {
 
 type Check = fn() -> Result<Figure, Failure>;
 
-const CHECKS: [(&str, &str, Check); 8] = [
+const CHECKS: [(&str, &str, Check); 9] = [
     (
         "prove",
         "fence prove: every scenario proven and every control held within 60 s, each twin corrupting, nothing left behind",
@@ -52,6 +53,11 @@ const CHECKS: [(&str, &str, Check); 8] = [
         seeds::seeds,
     ),
     (
+        "false-alarms",
+        "a hundred seeds of the guarded halves alone: nothing violated, nothing void",
+        false_alarms::false_alarms,
+    ),
+    (
         "register",
         "the registers are in order after a proof, and each fault made in them is named by its class",
         register::register,
@@ -73,7 +79,7 @@ pub fn main() -> ExitCode {
     let name = std::env::args().nth(1).unwrap_or_else(|| "list".into());
     if name == "list" {
         for (name, what, _) in CHECKS {
-            println!("{name:<10} {what}");
+            println!("{name:<12} {what}");
         }
         return ExitCode::SUCCESS;
     }

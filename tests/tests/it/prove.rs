@@ -155,6 +155,40 @@ fn without_the_guard_the_table_names_the_corruption_and_the_code_is_1() {
 }
 
 #[test]
+fn the_guarded_halves_alone_hold_and_prove_nothing() {
+    let temporary = tempfile::tempdir().unwrap();
+    let out = temporary.path().join("evidence");
+    let run = prove(&[
+        "--only-guarded",
+        "--scenario",
+        "S18",
+        "--scenario",
+        "s04B",
+        "--seed",
+        "7",
+        "--out",
+        out.to_str().unwrap(),
+    ]);
+    assert_eq!(run.code, Some(0), "{}", run.text);
+    let words = run.text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for said in [
+        "seed 7: 2 scenarios, 2 halves",
+        "2 of 2 scenarios held with the guard in force, 0 violated, 0 inconclusive. Nothing is proven by this",
+    ] {
+        assert!(words.contains(said), "{said}: {}", run.text);
+    }
+    let evidence = evidence(&out);
+    assert_eq!(evidence["classes"][0]["verdict"], "held");
+    for (scenario, id, outcome) in [(0, "S04b", "REF"), (1, "S18", "LEG")] {
+        let scenario = &evidence["scenarios"][scenario];
+        assert_eq!(scenario["id"], id);
+        assert_eq!(scenario["verdict"], "held");
+        assert_eq!(scenario["on"]["outcome"], outcome);
+        assert!(scenario["defeated"].is_null(), "{scenario}");
+    }
+}
+
+#[test]
 fn evidence_is_written_and_the_code_says_the_verdict_when_nobody_can_read_the_words() {
     let temporary = tempfile::tempdir().unwrap();
     let out = temporary.path().join("evidence");

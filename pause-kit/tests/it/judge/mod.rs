@@ -5,4 +5,6 @@ mod good;
 mod mutants;
 mod probes;
 mod random;
+mod several;
+mod takeovers;
 pub(crate) mod tape;

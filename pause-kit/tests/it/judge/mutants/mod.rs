@@ -16,14 +16,14 @@ fn good() -> Tape {
 }
 
 /// Breaks something and judges.
-fn broken(mut tape: Tape, breaks: impl FnOnce(&mut Tape)) -> Judgement {
+pub(super) fn broken(mut tape: Tape, breaks: impl FnOnce(&mut Tape)) -> Judgement {
     breaks(&mut tape);
     judge(&tape.history())
 }
 
 /// The first violation is the one named.
 #[track_caller]
-fn violated(judgement: &Judgement, invariant: I) {
+pub(super) fn violated(judgement: &Judgement, invariant: I) {
     match &judgement.verdict {
         Verdict::Violated(first) if first.invariant == invariant => {}
         other => panic!("expected {invariant}, got {other}: {:#?}", judgement.violations),
@@ -31,7 +31,7 @@ fn violated(judgement: &Judgement, invariant: I) {
 }
 
 #[track_caller]
-fn void(judgement: &Judgement, invariant: I, word: &str) {
+pub(super) fn void(judgement: &Judgement, invariant: I, word: &str) {
     match &judgement.verdict {
         Verdict::Void(reason) if reason.invariant == invariant && reason.why.contains(word) => {}
         other => panic!("expected void by {invariant} with {word:?}, got {other}"),
@@ -48,7 +48,7 @@ fn inconclusive(judgement: &Judgement, word: &str) {
 
 /// Edits every event for which `edit` says that it is the one; at least one must be.
 #[track_caller]
-fn edit(tape: &mut Tape, mut edit: impl FnMut(&mut Event) -> bool) {
+pub(super) fn edit(tape: &mut Tape, mut edit: impl FnMut(&mut Event) -> bool) {
     let edited = tape
         .events
         .iter_mut()
@@ -58,14 +58,14 @@ fn edit(tape: &mut Tape, mut edit: impl FnMut(&mut Event) -> bool) {
 }
 
 #[track_caller]
-fn remove(tape: &mut Tape, mut which: impl FnMut(&Event) -> bool) {
+pub(super) fn remove(tape: &mut Tape, mut which: impl FnMut(&Event) -> bool) {
     let before = tape.events.len();
     tape.events.retain(|(_, event)| !which(event));
     assert!(tape.events.len() < before, "nothing to remove");
 }
 
 #[track_caller]
-fn reply(tape: &mut Tape, op: &str, reply: Reply) {
+pub(super) fn reply(tape: &mut Tape, op: &str, reply: Reply) {
     edit(tape, |event| match event {
         Event::Answer(answer) if answer.op == Op::new(op) => {
             answer.reply = reply.clone();
@@ -98,7 +98,7 @@ fn read_back(tape: &mut Tape, change: impl Fn(&mut Final)) {
 }
 
 #[track_caller]
-fn request(tape: &mut Tape, op: &str, change: impl Fn(&mut Request)) {
+pub(super) fn request(tape: &mut Tape, op: &str, change: impl Fn(&mut Request)) {
     edit(tape, |event| match event {
         Event::Request(request) if request.op == Op::new(op) => {
             change(request);
@@ -119,6 +119,6 @@ fn commit(tape: &mut Tape, order: u64, change: impl Fn(&mut Commit)) {
     });
 }
 
-fn is_answer(op: &'static str) -> impl Fn(&Event) -> bool {
+pub(super) fn is_answer(op: &'static str) -> impl Fn(&Event) -> bool {
     move |event| matches!(event, Event::Answer(answer) if answer.op == Op::new(op))
 }
