@@ -179,13 +179,13 @@ impl Holder {
         .await
     }
 
-    /// Waits until its write number `number`, from 1, is answered whole.
+    /// Waits until its write number `number`, from 1, is answered whole and the answer was passed on to it.
     pub(crate) async fn write_answered(&self, number: usize) -> Result<Seen, Trouble> {
         let awaited = match number {
             1 => "its write was answered".to_owned(),
             _ => format!("its write number {number} was answered"),
         };
-        self.awaits(&awaited, self.write(number, answered)).await
+        self.awaits(&awaited, self.write(number, passed_on)).await
     }
 
     /// The same of the first write of a holder that is no longer there: only the path knows.
@@ -310,6 +310,11 @@ async fn pass(gates: Arc<Gates>, names: Vec<GateName>, strays: watch::Sender<Opt
         }
     });
     futures_util::future::join_all(each).await;
+}
+
+fn passed_on(seen: &Seen) -> bool {
+    let answer = seen.exchange.answer.as_ref();
+    answered(seen) && answer.is_some_and(|answer| answer.ended.is_some())
 }
 
 fn answered(seen: &Seen) -> bool {
