@@ -1,5 +1,6 @@
 //! Long checks of the `fence` command, each printing its figure as its last line and failing when short.
 
+mod browser;
 mod dist;
 mod false_alarms;
 mod family;
@@ -10,6 +11,7 @@ mod prove;
 mod register;
 mod run;
 mod seeds;
+mod timeline;
 
 use std::process::ExitCode;
 
@@ -61,6 +63,11 @@ const CHECKS: [(&str, &str, Check); 9] = [
         "register",
         "the registers are in order after a proof, and each fault made in them is named by its class",
         register::register,
+    ),
+    (
+        "timeline",
+        "the page of a proven and of a violated run in Chromium: no request, no error, nothing overlapping, by keyboard",
+        timeline::timeline,
     ),
     (
         "load",

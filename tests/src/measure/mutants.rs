@@ -4,6 +4,8 @@
 use std::fs;
 use std::path::Path;
 
+use tempfile::TempDir;
+
 use super::run::{evidence, finish, root, scenarios};
 use super::{Failure, Figure};
 
@@ -39,11 +41,7 @@ fn kill(mutant: &Path) -> Result<String, Failure> {
         .and_then(|line| line.strip_prefix("-- breaks: "))
         .ok_or("its first line is not `-- breaks: NUMBER NAME`")?;
     let number = expected.split(' ').next().unwrap_or_default();
-    let copy = tempfile::tempdir()?;
-    for path in ["fence.toml", "fence-pg/sql", "reference-resource"] {
-        copy_tree(&root().join(path), &copy.path().join(path))?;
-    }
-    fs::copy(mutant, copy.path().join("fence-pg/sql/9999_mutant.sql"))?;
+    let copy = copy_with(mutant)?;
     let config = copy.path().join("fence.toml").display().to_string();
     let out = copy.path().join("evidence");
     let run = finish(&[
@@ -68,6 +66,16 @@ fn kill(mutant: &Path) -> Result<String, Failure> {
         return Err(format!("expected invariant {expected}, found {broken:?}").into());
     }
     Ok(format!("violated, invariant {expected}"))
+}
+
+/// A copy of the project whose guard ends with this file.
+pub(crate) fn copy_with(mutant: &Path) -> Result<TempDir, Failure> {
+    let copy = tempfile::tempdir()?;
+    for path in ["fence.toml", "fence-pg/sql", "reference-resource"] {
+        copy_tree(&root().join(path), &copy.path().join(path))?;
+    }
+    fs::copy(mutant, copy.path().join("fence-pg/sql/9999_mutant.sql"))?;
+    Ok(copy)
 }
 
 fn copy_tree(from: &Path, to: &Path) -> Result<(), Failure> {
