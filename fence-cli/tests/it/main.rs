@@ -6,4 +6,5 @@ mod faults;
 mod output;
 mod risks;
 mod selection;
+mod timeline;
 mod token;

@@ -6,11 +6,8 @@ use super::describe::describe;
 use super::facts::Facts;
 use super::html::Html;
 use super::step::{Head, Lane, State, Step, Tone};
-use super::words::clock;
+use super::words::{clock, follows};
 use crate::evidence::InvariantBroken;
-
-/// A rule that more lines than this show is not marked at its steps: it would mark them all.
-const FEW: usize = 4;
 
 /// The lanes that the steps touch, from left to right.
 pub(super) fn lanes<'s>(steps: impl Iterator<Item = &'s Step>) -> Vec<Lane> {
@@ -83,9 +80,7 @@ impl Side<'_> {
         let rules: Vec<&InvariantBroken> = self
             .broken
             .iter()
-            .filter(|broken| {
-                broken.lines.len() <= FEW && broken.lines.iter().any(|line| step.lines.contains(line))
-            })
+            .filter(|broken| !follows(broken) && broken.lines.iter().any(|line| step.lines.contains(line)))
             .collect();
         html.raw("<li class=\"").raw(tone(step.tone));
         html.raw(if rules.is_empty() { "" } else { " shows" });

@@ -133,10 +133,15 @@ pub(super) fn by_weight(broken: &[InvariantBroken]) -> Vec<&InvariantBroken> {
     let mut broken: Vec<&InvariantBroken> = broken.iter().collect();
     broken.sort_by_key(|one| match one.invariant {
         Some(2 | 3) => 0,
-        Some(6 | 9) => 2,
+        _ if follows(one) => 2,
         _ => 1,
     });
     broken
+}
+
+/// Whether the rule breaks because another one did, so that its lines tell of the whole run.
+pub(super) fn follows(broken: &InvariantBroken) -> bool {
+    matches!(broken.invariant, Some(6 | 9))
 }
 
 /// What a rule demands.

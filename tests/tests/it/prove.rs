@@ -119,6 +119,21 @@ fn a_scenario_is_proven_and_its_evidence_bears_that_out_when_it_is_judged_again(
             "{stop}"
         );
     }
+    // The page that was written with it is the one that it is drawn to again.
+    let page = std::fs::read_to_string(out.join("timeline.html")).unwrap();
+    assert!(page.contains("order-7 was refunded twice"), "{page}");
+    assert!(run.text.contains("timeline.html"), "{}", run.text);
+    let again = temporary.path().join("again.html");
+    let drawn = Command::new(binary("fence"))
+        .arg("timeline")
+        .arg(&out)
+        .arg("--out")
+        .arg(&again)
+        .output()
+        .unwrap();
+    assert!(drawn.status.success(), "{drawn:?}");
+    assert_eq!(std::fs::read_to_string(&again).unwrap(), page);
+    std::fs::remove_file(again).unwrap();
     // A run of a part writes where it was told to, and nowhere else.
     assert_eq!(std::fs::read_dir(temporary.path()).unwrap().count(), 1);
 }
