@@ -5,8 +5,8 @@ use std::path::Path;
 use pause_kit::evidence::{ClassEvidence, DefeatedHalf, Evidence, GuardDigest, HistoryFile, SCHEMA};
 use pause_kit::evidence::{InvariantBroken, Place, ScenarioEvidence, Verdict};
 use pause_kit::history::{
-    Answer, At, Bounds, Clock, Event, Exercise, Final, GrantRecord, GuardForm, Half, History, Op, Outcome,
-    Presented, Reply, Request, Run, TokenNumber, Work,
+    Answer, At, Attempt, Bounds, Clock, Event, Exercise, Final, GrantRecord, GuardForm, Half, History, Op,
+    Outcome, Presented, Reply, Request, Run, TokenNumber, Work,
 };
 use pause_kit::judge::judge;
 use pause_kit::target::Guard;
@@ -31,8 +31,10 @@ fn history() -> History {
             slack_ns: 500_000_000,
         },
         stale_grant: Some("g1".to_owned()),
-        stale_attempt: Some(Op::new("H1-write")),
-        expected: Outcome::Refused,
+        attempts: vec![Attempt {
+            op: Op::new("H1-write"),
+            expected: Outcome::Refused,
+        }],
         deed: "done".to_owned(),
         opening: Default::default(),
     };
@@ -222,7 +224,7 @@ fn a_folder_that_contradicts_itself_is_not_drawn_and_the_place_is_named() {
         ),
         (
             "evidence.json",
-            "\"schema\": 1",
+            "\"schema\": 2",
             "\"schema\": 9",
             "ev/evidence.json:2",
             "schema 9",
