@@ -139,6 +139,9 @@ impl Drawing {
                         .raw("</strong>");
                 }
                 html.raw(" of ").text(count(all, "scenario")).raw(".");
+                if of(Verdict::Held) > 0 {
+                    html.raw(" A control that is held shows that nobody is refused wrongly.");
+                }
             }
         }
         html.raw("</p>\n<nav aria-label=\"Scenarios\"><ol class=\"glance\">\n");

@@ -106,20 +106,8 @@ impl Side<'_> {
             html.raw(" <span class=\"result\">").words(result).raw("</span>");
         }
         if !rules.is_empty() {
-            let names: Vec<String> = rules
-                .iter()
-                .map(|one| {
-                    one.invariant
-                        .map_or(one.name.clone(), |number| number.to_string())
-                })
-                .collect();
             html.raw(" <span class=\"breaks\">")
-                .raw(if names.len() == 1 {
-                    "shows broken rule "
-                } else {
-                    "shows broken rules "
-                })
-                .text(names.join(", "))
+                .text(shows(&rules))
                 .raw("</span>");
         }
         html.raw("</summary>\n");
@@ -265,6 +253,25 @@ fn state(html: &mut Html, open: &'static str, state: Option<&State>, new: bool) 
         html.text(label);
     }
     html.raw("</i>");
+}
+
+/// `shows broken rules 1, 2 and lost update`.
+fn shows(rules: &[&InvariantBroken]) -> String {
+    let numbers: Vec<String> = rules
+        .iter()
+        .filter_map(|one| Some(one.invariant?.to_string()))
+        .collect();
+    let numbered = match numbers.as_slice() {
+        [] => None,
+        [one] => Some(format!("broken rule {one}")),
+        more => Some(format!("broken rules {}", more.join(", "))),
+    };
+    let names = rules
+        .iter()
+        .filter(|one| one.invariant.is_none())
+        .map(|one| one.name.clone());
+    let parts: Vec<String> = numbered.into_iter().chain(names).collect();
+    format!("shows {}", parts.join(" and "))
 }
 
 fn tone(tone: Tone) -> &'static str {

@@ -21,14 +21,9 @@ pub(super) fn story(
             sentences.push("This was run without the guard.".to_owned());
         }
         let teller = Teller { facts, tokens };
-        sentences.extend(teller.disturbed());
-        sentences.extend(teller.takeover());
-        sentences.extend(
-            facts
-                .attempts()
-                .into_iter()
-                .filter_map(|(op, _)| teller.attempt(op)),
-        );
+        let mut told = [teller.disturbed(), teller.takeovers(), teller.attempts()].concat();
+        told.sort_by_key(|(at, _)| *at);
+        sentences.extend(told.into_iter().map(|(_, sentence)| sentence));
         let broken = match facts.run.half {
             Half::Guarded => scenario.on.as_ref().and_then(|half| half.violated.as_ref()),
             Half::Defeated => scenario.defeated.as_ref().and_then(|half| half.violated.as_ref()),
@@ -52,6 +47,9 @@ pub(super) fn story(
     sentences
 }
 
+/// A sentence, and when what it tells of happened.
+type Told = (At, String);
+
 struct Teller<'a, 'h> {
     facts: &'a Facts<'h>,
     tokens: &'a Tokens,
@@ -59,7 +57,7 @@ struct Teller<'a, 'h> {
 
 impl Teller<'_, '_> {
     /// Who was stopped, held or killed.
-    fn disturbed(&self) -> Vec<String> {
+    fn disturbed(&self) -> Vec<Told> {
         let events = self.facts.events.iter();
         let sentence = |(_, at, event): &(usize, At, &Event)| match event {
             Event::Stop(stop) => {
@@ -92,11 +90,12 @@ impl Teller<'_, '_> {
             Event::Killed(killed) => Some(format!("{} was killed.", actor(&killed.target))),
             _ => None,
         };
-        events.filter_map(sentence).collect()
+        let told = |one: &(usize, At, &Event)| Some((one.1, sentence(one)?));
+        events.filter_map(told).collect()
     }
 
     /// How a lease ended before its time, and who came next.
-    fn takeover(&self) -> Vec<String> {
+    fn takeovers(&self) -> Vec<Told> {
         let mut sentences = Vec::new();
         for (at, grant) in self.facts.grants.iter().skip(1) {
             let mut ended = self
@@ -117,10 +116,8 @@ impl Teller<'_, '_> {
             let token = self.tokens.short(&grant.token.to_string());
             let wrote = self.wrote(&grant.holder, &grant.grant);
             let how = how.unwrap_or_default();
-            sentences.push(format!(
-                "{how}{} took over with token {token}{wrote}.",
-                grant.holder
-            ));
+            let sentence = format!("{how}{} took over with token {token}{wrote}.", grant.holder);
+            sentences.push((*at, sentence));
         }
         sentences
     }
@@ -128,7 +125,10 @@ impl Teller<'_, '_> {
     /// Whether the successor wrote, and what it had to wait for.
     fn wrote(&self, holder: &str, grant: &str) -> String {
         let mut writes: Vec<_> = self.facts.requests().collect();
-        writes.retain(|(_, request)| request.work == Work::Write && request.grant.as_deref() == Some(grant));
+        writes.retain(|(_, request)| {
+            let is_own = request.work == Work::Write && request.grant.as_deref() == Some(grant);
+            is_own && !self.facts.is_late(&request.op)
+        });
         writes.sort_by_key(|(at, _)| *at);
         let said = |op: &Op| self.facts.said(op);
         let blocked = writes
@@ -166,6 +166,17 @@ impl Teller<'_, '_> {
             (None, None) if writes.is_empty() => waited,
             (None, None) => format!("{waited}; {holder}'s write was not done"),
         }
+    }
+
+    /// Each late attempt, at the time of its answer.
+    fn attempts(&self) -> Vec<Told> {
+        let attempts = self.facts.attempts().into_iter();
+        let told = |(op, _): (&Op, _)| {
+            let answered = self.facts.answer(op).map(|(at, _)| at);
+            let at = answered.or_else(|| Some(self.facts.request(op)?.0))?;
+            Some((at, self.attempt(op)?))
+        };
+        attempts.filter_map(told).collect()
     }
 
     /// What the late holder did, and what it was told.
@@ -218,6 +229,9 @@ impl Teller<'_, '_> {
                 format!("{came}; {judge} accepted it, and rightly: nobody newer had been in touch.")
             }
             (Some(Said::Accepted), _) => match before {
+                Some(mark) if token.ends_with(&format!(" {mark}")) => {
+                    format!("{came}; {judge} accepted it: it had seen nothing newer.")
+                }
                 Some(mark) => format!("{came}; {judge} accepted it, although it had seen {mark}."),
                 None => format!("{came}; {judge} accepted it."),
             },
@@ -307,7 +321,10 @@ impl Teller<'_, '_> {
 pub(super) fn consequence(facts: &Facts<'_>, broken: &[InvariantBroken], tokens: &Tokens) -> String {
     let jobs = facts.jobs();
     if let Some((job, ids)) = jobs.iter().max_by_key(|(_, ids)| ids.len()) {
-        let done = format!("{job} was {} {}", facts.run.deed, times(ids.len()));
+        let done = match (jobs.len(), ids.len()) {
+            (2.., 1) => format!("each of {} jobs was {} once", jobs.len(), facts.run.deed),
+            _ => format!("{job} was {} {}", facts.run.deed, times(ids.len())),
+        };
         return match by_weight(broken).first() {
             Some(first) if ids.len() == 1 => {
                 format!("{done}, but {} was broken", rule(first.invariant, &first.name))

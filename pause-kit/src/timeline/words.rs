@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::facts::Facts;
 use crate::evidence::InvariantBroken;
-use crate::history::{At, Event};
+use crate::history::{At, Event, Work};
 use crate::judge::Invariant;
 
 /// The time since the run began, in seconds.
@@ -57,6 +57,8 @@ pub(super) fn capital(text: &str) -> String {
 pub(super) struct Tokens {
     short: BTreeMap<String, String>,
     grants: BTreeSet<(String, String)>,
+    /// The judge's names of operations, and what they are.
+    operations: BTreeMap<String, String>,
 }
 
 impl Tokens {
@@ -64,10 +66,19 @@ impl Tokens {
     pub(super) fn of(halves: &[&Facts<'_>]) -> Tokens {
         let mut long = BTreeSet::new();
         let mut grants = BTreeSet::new();
+        let mut operations = BTreeMap::new();
         for half in halves {
             for (_, grant) in &half.grants {
                 long.insert(grant.token.to_string());
                 grants.insert((grant.grant.clone(), grant.token.to_string()));
+            }
+            for (_, request) in half.requests() {
+                let work = match request.work {
+                    Work::Raise => "raise of the mark",
+                    Work::Write => "write",
+                };
+                let name = format!("{} of {}", request.op, request.holder);
+                operations.insert(name, format!("{}'s {work}", request.holder));
             }
             long.extend(
                 half.requests()
@@ -96,6 +107,7 @@ impl Tokens {
         Tokens {
             short: short.collect(),
             grants,
+            operations,
         }
     }
 
@@ -113,6 +125,9 @@ impl Tokens {
                 &format!("token {}", self.short(token)),
             );
         }
+        for (name, what) in &self.operations {
+            words = words.replace(name, what);
+        }
         for (token, short) in &self.short {
             words = words.replace(token, short);
         }
@@ -124,7 +139,7 @@ impl Tokens {
 pub(super) fn rule(number: Option<u8>, name: &str) -> String {
     match number {
         Some(number) => format!("rule {number} ({name})"),
-        None => format!("the rule of {name}"),
+        None => format!("the rule \"{name}\""),
     }
 }
 

@@ -195,7 +195,9 @@ fn a_broken_rule_is_shown_by_its_lines_and_at_the_steps_that_they_belong_to() {
     let first = &sections[0];
     assert!(first.contains("Broken: rule 2 (real-time refusal)"), "{first}");
     assert!(
-        first.contains("H1-late of H1 (token …689) was accepted although it began after H2 (token …690) had been in touch."),
+        first.contains(
+            "H1's write (token …689) was accepted although it began after H2 (token …690) had been in touch."
+        ),
         "{first}"
     );
     let named: Vec<usize> = first

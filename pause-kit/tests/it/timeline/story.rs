@@ -42,7 +42,7 @@ fn each_form_is_told_from_what_its_histories_hold() {
         pair(idle),
         "H1 was stopped for 9.0 s inside its open transaction. H1's lease was revoked; H2 took over with token …690, was \
          told twice that an older transaction was in the way and wrote after 5.0 s. H1 woke up and sent its write with \
-         token …689; PostgreSQL refused it, because it had seen …690. Without the guard's bounds, H2-1 of H2 (token …690) was kept \
+         token …689; PostgreSQL refused it, because it had seen …690. Without the guard's bounds, H2's write (token …690) was kept \
          waiting for 9.000 s; the bound with its slack is 2.500 s."
     );
 }
