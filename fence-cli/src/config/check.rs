@@ -1,7 +1,7 @@
 //! What parses but cannot be run.
 
 use fence_core::{ClassName, Enforcement};
-use pause_kit::target::{ClassProof, Guard, PlaceStep, RequestForm, Target, Template, Variant};
+use pause_kit::target::{ClassProof, Defeat, Guard, PlaceStep, RequestForm, Target, Template, Variant};
 
 use super::manifest::{Class, Manifest};
 use super::scenarios;
@@ -124,25 +124,47 @@ impl Check<'_> {
                 "{folder} is no folder that holds the guard's *.sql files"
             ));
         }
-        if !target.defeat_sql.is_file() {
-            let file = target.defeat_sql.display();
+        self.defeat(target, at)?;
+        self.steps(&target.setup, BEFORE, &at.key("setup"))?;
+        let Some(resource) = &target.resource else {
+            return Ok(());
+        };
+        let at = at.key("resource");
+        self.command(&resource.command, BEFORE, &at.key("command"))?;
+        if resource.ready.is_empty() {
+            return at
+                .key("ready")
+                .fault("ready is empty; give the beginning of the line that tells the address");
+        }
+        Ok(())
+    }
+
+    fn defeat(&self, target: &Target, at: &At) -> Result<(), Fault> {
+        let file = match (&target.defeat_sql, target.defeat) {
+            (Some(file), None) => file,
+            (None, Some(Defeat::FresherToken)) => return Ok(()),
+            (Some(_), Some(_)) => {
+                return at
+                    .key("defeat")
+                    .fault("the guard is defeated in one way: either defeat_sql or defeat, not both");
+            }
+            (None, None) => {
+                return at.clone().fault(
+                    "nothing says how the guard is defeated: defeat_sql = \"FILE\", or defeat = \"fresher-token\" where \
+                     holders write through a front",
+                );
+            }
+        };
+        if !file.is_file() {
+            let file = file.display();
             return at.key("defeat_sql").fault(format!(
                 "{file} is no file; it holds the SQL that makes the guard admit everything"
             ));
         }
-        if target.defeat_sql.starts_with(&target.guard_sql) {
+        if file.starts_with(&target.guard_sql) {
             return at.key("defeat_sql").fault(
                 "what defeats the guard stands inside guard_sql; put it elsewhere, or it would be installed",
             );
-        }
-        self.steps(&target.setup, BEFORE, &at.key("setup"))?;
-        let command = at.key("resource").key("command");
-        self.command(&target.resource.command, BEFORE, &command)?;
-        if target.resource.ready.is_empty() {
-            return at
-                .key("resource")
-                .key("ready")
-                .fault("ready is empty; give the beginning of the line that tells the address");
         }
         Ok(())
     }
@@ -185,13 +207,14 @@ impl Check<'_> {
     }
 
     fn proof(&self, class: (&ClassName, Guard), proof: &ClassProof, at: &At) -> Result<(), Fault> {
-        if !self.manifest.targets.contains_key(&proof.target) {
+        let Some(target) = self.manifest.targets.get(&proof.target) else {
             let declared = joined(self.manifest.targets.keys());
             return at.key("target").fault(format!(
                 "target \"{}\" is not declared; there are {declared}",
                 proof.target
             ));
-        }
+        };
+        self.reached(proof, target, at)?;
         if !proof.keys.names().eq(["n"]) {
             return at
                 .key("keys")
@@ -241,6 +264,38 @@ impl Check<'_> {
                     replacement.replace.len()
                 ));
             }
+        }
+        Ok(())
+    }
+
+    /// Whether what the proof asks of the resource can be asked.
+    fn reached(&self, proof: &ClassProof, target: &Target, at: &At) -> Result<(), Fault> {
+        let resource = match target.resource {
+            Some(_) => None,
+            None => Some(format!(
+                "needs a process of the resource: give target \"{}\" a [targets.{}.resource]",
+                proof.target, proof.target
+            )),
+        };
+        if let Some(needs) = resource {
+            if proof.front.is_some() {
+                return at.key("front").fault(format!("a front {needs}"));
+            }
+            if proof.read.path.is_some() {
+                let read = at.key("read").key("path");
+                return read.fault(format!("a read by path {needs}, or read by sql"));
+            }
+            if let Some(index) = proof.prepare.iter().position(|step| step.request.is_some()) {
+                let step = at.key("prepare").index(index);
+                return step.fault(format!("a request {needs}, or prepare by sql"));
+            }
+        }
+        if target.defeat == Some(Defeat::FresherToken) && proof.front.is_none() {
+            return at.key("target").fault(format!(
+                "target \"{}\" is defeated by a fresher Fencing-Token, but holders of this class have no front through \
+                 which to send one; give the target a defeat_sql",
+                proof.target
+            ));
         }
         Ok(())
     }

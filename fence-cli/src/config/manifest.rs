@@ -118,7 +118,8 @@ impl Manifest {
     fn anchor(&mut self) {
         for target in self.targets.values_mut() {
             target.guard_sql = self.folder.join(&target.guard_sql);
-            target.defeat_sql = self.folder.join(&target.defeat_sql);
+            target.defeat_sql = target.defeat_sql.as_ref().map(|file| self.folder.join(file));
+            target.folder.clone_from(&self.folder);
         }
     }
 }

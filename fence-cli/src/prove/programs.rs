@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use pause_kit::plan::Plan;
-use pause_kit::target::{Step as TargetStep, Template, Values};
+use pause_kit::target::{Step as TargetStep, Target, Template, Values};
 
 use crate::config::{ConfigError, Manifest, Step};
 
@@ -14,14 +14,17 @@ pub(super) fn find(plan: &Plan, manifest: &Manifest) -> Result<(), ConfigError> 
     let values = Values::default()
         .with("fence", plan.fence.display().to_string())
         .with("bin", folder.display().to_string());
-    let search = Search { manifest, values };
     for class in &plan.classes {
+        let search = Search {
+            manifest,
+            values: &values,
+            target: &class.target,
+        };
         let target = ["targets", &class.proof.target];
         search.steps(&class.target.setup, &target, "setup")?;
-        search.command(
-            &class.target.resource.command,
-            way(&target, &["resource", "command"]),
-        )?;
+        if let Some(resource) = &class.target.resource {
+            search.command(&resource.command, way(&target, &["resource", "command"]))?;
+        }
         let proof = ["classes", class.name.as_str(), "proof"];
         search.steps(&class.proof.prepare, &proof, "prepare")?;
         search.command(&class.proof.holder.command, way(&proof, &["holder", "command"]))?;
@@ -31,7 +34,8 @@ pub(super) fn find(plan: &Plan, manifest: &Manifest) -> Result<(), ConfigError> 
 
 struct Search<'a> {
     manifest: &'a Manifest,
-    values: Values,
+    values: &'a Values,
+    target: &'a Target,
 }
 
 impl Search<'_> {
@@ -48,21 +52,29 @@ impl Search<'_> {
 
     fn command(&self, command: &[Template], mut way: Vec<Step>) -> Result<(), ConfigError> {
         let program = command.first().expect("a command that was checked has a program");
-        let Ok(path) = program.fill(&self.values) else {
+        let Ok(path) = program.fill(self.values) else {
             // Its name is only known to the run.
             return Ok(());
         };
         let why = if path.contains('/') {
-            match is_program(Path::new(&path)) {
-                true => return Ok(()),
-                false => format!("\"{program}\" is no program: there is no executable file {path}"),
+            let file = self.target.program(&path);
+            match (is_program(&file), file.is_file()) {
+                (true, _) => return Ok(()),
+                (_, true) => format!(
+                    "\"{program}\" is no program: {} may not be executed; chmod +x it, or name the program that runs it first",
+                    file.display()
+                ),
+                _ => format!(
+                    "\"{program}\" is no program: there is no executable file {}",
+                    file.display()
+                ),
             }
         } else {
             let folders = std::env::var_os("PATH").unwrap_or_default();
             match std::env::split_paths(&folders).any(|folder| is_program(&folder.join(&path))) {
                 true => return Ok(()),
                 false => format!(
-                    "\"{program}\" is no program of PATH; give its path, such as {{bin}}/{path} beside fence"
+                    "\"{program}\" is no program of PATH; install it, or give its path, such as ./{path} beside fence.toml"
                 ),
             }
         };

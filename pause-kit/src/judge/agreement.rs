@@ -4,7 +4,7 @@
 
 use super::commits::{committed_ids, lasting_ids};
 use super::facts::Facts;
-use super::said::Said;
+use super::said::{Said, of_probe};
 use super::verdict::{Invariant, Violation};
 use crate::history::{Change, GuardForm, Half};
 
@@ -67,7 +67,7 @@ fn acknowledged_is_committed(facts: &Facts<'_>) -> Vec<Violation> {
         }
     }
     for probe in &facts.probes {
-        let accepted = Said::of(&probe.body.reply) == Said::Accepted;
+        let accepted = of_probe(probe.body) == Said::Accepted;
         let missing = probe
             .body
             .id

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::facts::{Facts, Guarded, Seen};
-use super::said::{Fence, Said};
+use super::said::{Fence, Said, of_probe};
 use super::verdict::{Invariant, Violation};
 use crate::history::{At, GuardForm, ProbeKind, Read};
 
@@ -66,7 +66,7 @@ pub(super) fn no_effect(facts: &Facts<'_>) -> Vec<Violation> {
     }
     for Seen { line, body, .. } in &facts.probes {
         if let Some(id) = &body.id {
-            note((&body.class, &body.key, id), Said::of(&body.reply), *line);
+            note((&body.class, &body.key, id), of_probe(body), *line);
         }
     }
     let broken = refused.into_iter().filter(|(_, (all, _))| *all);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::said::Said;
+use super::said::{Said, of_probe};
 use crate::history::{
     At, Change, Commit, DbAnswer, Event, Final, GrantRecord, History, Hold, Killed, Op, Probe, ProbeKind,
     Queued, Read, Reply, Request, Restarted, Run, Stop, Waiting, Work,
@@ -52,7 +52,10 @@ pub(super) struct Guarded<'h> {
 
 impl Guarded<'_> {
     pub(super) fn said(&self) -> Said {
-        self.answer.map_or(Said::Unknown, |answer| Said::of(answer.body))
+        // The first error is the guard's; what follows it in a failed transaction is only an echo.
+        let behind = self.db.iter().find_map(|seen| seen.body.sqlstate.as_deref());
+        self.answer
+            .map_or(Said::Unknown, |answer| Said::of(answer.body, behind))
     }
 
     pub(super) fn id(&self) -> Option<&str> {
@@ -211,7 +214,7 @@ impl<'h> Facts<'h> {
     pub(super) fn read_back(&self, class: &str, key: &str, id: &str) -> Option<usize> {
         let brought_elsewhere = self.probes.iter().any(|probe| {
             let elsewhere = probe.body.class != class || probe.body.key != key;
-            elsewhere && probe.body.id.as_deref() == Some(id) && Said::of(&probe.body.reply) == Said::Accepted
+            elsewhere && probe.body.id.as_deref() == Some(id) && of_probe(probe.body) == Said::Accepted
         });
         let shows = |last: &&Seen<'h, Final>| last.body.ids.iter().any(|shown| shown == id);
         self.finals

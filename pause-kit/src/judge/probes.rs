@@ -1,7 +1,7 @@
 //! The probes: questions beside the scenario, each with one right answer.
 
 use super::facts::{Facts, Seen};
-use super::said::{Fence, Said, is_cut_short};
+use super::said::{Fence, Said, is_cut_short, of_probe};
 use super::verdict::{Invariant, Violation};
 use crate::history::{GuardForm, Half, Probe, ProbeKind, Reply};
 
@@ -51,7 +51,7 @@ enum Fault {
 fn judge(probe: &Seen<'_, Probe>) -> Result<(), Fault> {
     let body = probe.body;
     let (right, if_accepted, what) = expected(body.probe);
-    let said = Said::of(&body.reply);
+    let said = of_probe(body);
     let broken =
         |invariant, why: String| Err(Fault::Broken(invariant, format!("{what} on {} {why}", body.key)));
     let code = sqlstate(body);
@@ -139,7 +139,7 @@ fn is_exact(probe: &Probe, fence: Fence) -> bool {
                 Fence::UnknownEpoch => 409,
                 Fence::WrongKey | Fence::UnknownClass => return false,
             };
-            let said = Said::of(&probe.reply) == Said::Fenced(fence);
+            let said = of_probe(probe) == Said::Fenced(fence);
             *status == right && said && probe.sqlstate.as_deref().is_none_or(|seen| seen == code)
         }
         Reply::Sql { sqlstate, detail, .. } => {

@@ -1,6 +1,6 @@
 //! What an answer means for the one who asked.
 
-use crate::history::Reply;
+use crate::history::{Probe, Reply};
 
 /// The meaning of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,13 +71,15 @@ pub(crate) fn is_cut_short(sqlstate: &str) -> bool {
 }
 
 impl Said {
-    pub(crate) fn of(reply: &Reply) -> Said {
+    /// The meaning of an answer. `behind` is the error that the database was seen to answer to the resource meanwhile, which
+    /// tells what a status means whose body does not.
+    pub(crate) fn of(reply: &Reply, behind: Option<&str>) -> Said {
         match reply {
             Reply::Http {
                 status,
                 problem,
                 stored,
-            } => of_http(*status, problem.as_deref(), *stored),
+            } => of_http(*status, problem.as_deref(), *stored, behind),
             Reply::Sql { sqlstate, tag, .. } => Said::of_sql(sqlstate.as_deref(), tag.as_deref()),
         }
     }
@@ -97,7 +99,12 @@ impl Said {
     }
 }
 
-fn of_http(status: u16, problem: Option<&str>, stored: bool) -> Said {
+/// The meaning of the answer to a probe.
+pub(crate) fn of_probe(probe: &Probe) -> Said {
+    Said::of(&probe.reply, probe.sqlstate.as_deref())
+}
+
+fn of_http(status: u16, problem: Option<&str>, stored: bool, behind: Option<&str>) -> Said {
     if (200..300).contains(&status) {
         return if stored { Said::Stored } else { Said::Accepted };
     }
@@ -113,7 +120,62 @@ fn of_http(status: u16, problem: Option<&str>, stored: bool) -> Said {
         ("malformed" | "more-than-one", _) => Said::Fenced(Fence::Malformed),
         ("blocked", 503) => Said::Blocked,
         ("retryable" | "unavailable", 503) => Said::Failed,
-        (_, 400..500) => Said::Declined,
+        // Without a type that is known, a status is believed with the code that belongs to it.
+        (_, 400..) => of_plain(status, behind),
         _ => Said::Unknown,
+    }
+}
+
+/// The meaning of a status whose body does not say which refusal it is.
+fn of_plain(status: u16, behind: Option<&str>) -> Said {
+    match (status, behind.and_then(Fence::of_sqlstate), behind) {
+        (412, Some(fence @ (Fence::Stale | Fence::Collision)), _)
+        | (428, Some(fence @ Fence::Missing), _)
+        | (400, Some(fence @ Fence::Malformed), _)
+        | (409, Some(fence @ Fence::UnknownEpoch), _) => Said::Fenced(fence),
+        // It asks for a precondition, and there is no other than the token.
+        (428, None, _) => Said::Fenced(Fence::Missing),
+        (503, None, Some("55P03")) => Said::Blocked,
+        (503, None, Some("40001" | "40P01")) => Said::Failed,
+        (400..500, ..) => Said::Declined,
+        _ => Said::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plain(status: u16, behind: Option<&str>) -> Said {
+        of_http(status, None, false, behind)
+    }
+
+    #[test]
+    fn a_plain_status_is_a_refusal_of_the_fence_only_with_the_code_that_belongs_to_it() {
+        assert_eq!(plain(412, Some("ZF001")), Said::Fenced(Fence::Stale));
+        assert_eq!(plain(412, Some("ZF004")), Said::Fenced(Fence::Collision));
+        assert_eq!(plain(428, Some("ZF002")), Said::Fenced(Fence::Missing));
+        assert_eq!(plain(428, None), Said::Fenced(Fence::Missing));
+        assert_eq!(plain(409, Some("ZF005")), Said::Fenced(Fence::UnknownEpoch));
+        assert_eq!(plain(503, Some("55P03")), Said::Blocked);
+        for (status, behind) in [
+            (412, None),
+            (412, Some("ZF005")),
+            (409, Some("ZF001")),
+            (409, Some("23505")),
+            (403, Some("ZF001")),
+        ] {
+            assert_eq!(plain(status, behind), Said::Declined, "{status} {behind:?}");
+        }
+        for (status, behind) in [(500, Some("ZF001")), (503, None), (500, None)] {
+            assert_eq!(plain(status, behind), Said::Unknown, "{status} {behind:?}");
+        }
+    }
+
+    #[test]
+    fn a_type_that_is_known_needs_no_code_and_a_success_is_one_whatever_the_code() {
+        let stale = of_http(412, Some("urn:fence:stale"), false, None);
+        assert_eq!(stale, Said::Fenced(Fence::Stale));
+        assert_eq!(plain(201, Some("ZF001")), Said::Accepted);
     }
 }

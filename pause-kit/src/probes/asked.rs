@@ -55,6 +55,10 @@ impl<'a> Ask<'a> {
         }
     }
 
+    pub(super) fn without_token(self) -> Ask<'a> {
+        Ask { token: None, ..self }
+    }
+
     pub(super) fn meets(self, seen: i64) -> Ask<'a> {
         Ask {
             seen: Some(seen),
@@ -62,14 +66,18 @@ impl<'a> Ask<'a> {
         }
     }
 
-    /// The statement. Names and grants are the kit's own and hold no quotes.
+    /// The statement.
     pub(super) fn sql(&self) -> String {
-        let quoted = |text: Option<&str>| text.map_or("NULL".to_owned(), |text| format!("'{text}'"));
-        let token = quoted(self.token.as_deref());
-        let grant = quoted(self.grant);
+        let quoted = |text: Option<&str>| match text {
+            Some(text) => format!("'{}'", text.replace('\'', "''")),
+            None => "NULL".to_owned(),
+        };
         format!(
-            "SELECT fence.admit('{}', '{}', {token}, {grant})",
-            self.class, self.key
+            "SELECT fence.admit({}, {}, {}, {})",
+            quoted(Some(self.class)),
+            quoted(Some(self.key)),
+            quoted(self.token.as_deref()),
+            quoted(self.grant)
         )
     }
 

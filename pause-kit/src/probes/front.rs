@@ -1,9 +1,11 @@
-//! Through the resource's own front door, as any client would.
+//! Through the resource's own front door, as any client would; where holders write to the database themselves, to the guard
+//! there, on the class under proof.
 
 use std::time::Instant;
 
 use fence_core::{Epoch, GrantId, Token};
 
+use super::asked::{Ask, open};
 use crate::history::{Presented, Probe, ProbeKind, Reply, TokenNumber};
 use crate::run::RunError;
 use crate::scenario::{Half, send};
@@ -19,9 +21,6 @@ struct Forged {
 
 /// A bystander on a key that nobody contests; on the contested one a collision, a token outside every range, and none.
 pub(super) async fn ask(half: &Half<'_>) -> Result<(), RunError> {
-    let Some(front) = &half.task.class.proof.front else {
-        return Ok(());
-    };
     let holders = half.holders();
     let Some(older) = holders
         .first()
@@ -29,6 +28,9 @@ pub(super) async fn ask(half: &Half<'_>) -> Result<(), RunError> {
     else {
         // Nothing was granted, so nothing was shown; the missing probes say so.
         return Ok(());
+    };
+    let Some(front) = &half.task.class.proof.front else {
+        return beside_it(half, older).await;
     };
     let forged = |kind, key, token, name| Forged {
         kind,
@@ -59,6 +61,33 @@ pub(super) async fn ask(half: &Half<'_>) -> Result<(), RunError> {
         .await?;
     }
     put(half, front, forged(ProbeKind::MissingToken, 0, None, "missing")).await
+}
+
+/// The same questions, to the guard itself.
+async fn beside_it(half: &Half<'_>, older: Token) -> Result<(), RunError> {
+    let class = half.task.class.name.as_str();
+    let [contested, _, bystander] = &half.keys;
+    let grant = GrantId::new("probe-sql").expect("letters and a hyphen");
+    let sql = open(half).await?;
+    Ask::new(ProbeKind::Bystander, class, bystander.as_str(), older.as_i64())
+        .by(&grant)
+        .put(half, &sql)
+        .await?;
+    let contested = contested.as_str();
+    if let Some(mark) = mark(half).await? {
+        Ask::new(ProbeKind::Collision, class, contested, mark.as_i64())
+            .by(&grant)
+            .put(half, &sql)
+            .await?;
+    }
+    if let Some(outside) = outside(older) {
+        Ask::new(ProbeKind::OutsideRange, class, contested, outside.as_i64())
+            .by(&grant)
+            .put(half, &sql)
+            .await?;
+    }
+    let missing = Ask::new(ProbeKind::MissingToken, class, contested, older.as_i64());
+    missing.by(&grant).without_token().put(half, &sql).await
 }
 
 async fn put(half: &Half<'_>, front: &Front, forged: Forged) -> Result<(), RunError> {

@@ -11,9 +11,10 @@ use tokio::task::AbortHandle;
 use super::exchanges::{Forms, Kind, Seen, seen};
 use super::grants::Granted;
 use super::half::{Half, SOON, spec};
+use super::transactions::{SqlForms, writes_answered};
 use super::trouble::{Trouble, within};
 use crate::gates::{self, Gate, GateError, Gates};
-use crate::path::{Path, PathOptions, Replacement};
+use crate::path::{Log, Path, PathOptions, Replacement};
 use crate::run::RunError;
 use crate::services::Child;
 use crate::target::{GateName, Place, Template, Variant};
@@ -33,6 +34,8 @@ pub(crate) struct Holder {
     /// Where the holder is declared.
     declared: Place,
     forms: Option<Forms>,
+    /// What its SQL looks like, where it writes to the database itself.
+    pub(super) sql: Option<SqlForms>,
     grant: OnceLock<Granted>,
 }
 
@@ -126,7 +129,8 @@ impl Holder {
             .with("journal", journal.display().to_string());
         let further = part.variant.and_then(|variant| proof.holder.with.of(variant));
         let command: Vec<Template> = [&proof.holder.command, further.unwrap_or_default()].concat();
-        let spec = spec(&format!("{}-{label}", half.name), &command, &values)
+        let target = &half.task.class.target;
+        let spec = spec(&format!("{}-{label}", half.name), &command, &values, target)
             .map_err(Trouble::lost("a holder's command"))?
             .env(gates::VARIABLE, &gates.socket().display().to_string());
         let child = half.ground.services.spawn(spec).await;
@@ -140,6 +144,13 @@ impl Holder {
             journal,
             declared: Place::proof(half.task.class.name.as_str()).key("holder"),
             forms: Forms::of(proof, &half.values).map_err(Trouble::lost("the front's forms"))?,
+            sql: SqlForms::of(
+                proof,
+                half.task.class.name.as_str(),
+                half.keys[0].as_str(),
+                &half.values,
+            )
+            .map_err(Trouble::lost("the forms of its SQL"))?,
             grant: OnceLock::new(),
         })
     }
@@ -180,18 +191,18 @@ impl Holder {
     }
 
     /// Waits until its write number `number`, from 1, is answered whole and the answer was passed on to it.
-    pub(crate) async fn write_answered(&self, number: usize) -> Result<Seen, Trouble> {
+    pub(crate) async fn write_answered(&self, number: usize) -> Result<(), Trouble> {
         let awaited = match number {
             1 => "its write was answered".to_owned(),
             _ => format!("its write number {number} was answered"),
         };
-        self.awaits(&awaited, self.write(number, passed_on)).await
+        self.awaits(&awaited, self.answered_write(number, passed_on)).await
     }
 
     /// The same of the first write of a holder that is no longer there: only the path knows.
-    pub(crate) async fn write_answered_to_nobody(&self) -> Result<Seen, Trouble> {
+    pub(crate) async fn write_answered_to_nobody(&self) -> Result<(), Trouble> {
         let awaited = format!("the answer to {}'s write", self.name);
-        within(SOON, &awaited, self.write(1, answered)).await
+        within(SOON, &awaited, self.answered_write(1, answered)).await
     }
 
     /// Goes on under the grant of its first process.
@@ -234,6 +245,17 @@ impl Holder {
         match &self.forms {
             Some(forms) => self.path.read(|log| seen(log, forms)),
             None => Vec::new(),
+        }
+    }
+
+    /// Waits until its guarded write number `number` is answered whole.
+    async fn answered_write(&self, number: usize, whole: fn(&Seen) -> bool) {
+        match &self.sql {
+            Some(forms) => {
+                let answered = |log: &Log| (writes_answered(log, forms) >= number).then_some(());
+                self.path.wait(answered).await;
+            }
+            None => drop(self.write(number, whole).await),
         }
     }
 

@@ -119,9 +119,10 @@ impl ScenarioId {
         matches!(self, ScenarioId::S03 | ScenarioId::S04 | ScenarioId::S04b)
     }
 
-    /// Whether the holder writes through the resource's front door; otherwise it writes to the database itself.
+    /// Whether what is held or left waiting is a request to the resource, so that the holder must write through its front
+    /// door.
     pub fn needs_front(self) -> bool {
-        self != ScenarioId::S26
+        matches!(self, ScenarioId::S05 | ScenarioId::S07)
     }
 }
 

@@ -16,6 +16,7 @@ mod legal_gap;
 mod observe;
 mod play;
 mod short_pause;
+mod sql_text;
 mod stale_read;
 mod stopped_resource;
 mod transactions;

@@ -1,76 +1,139 @@
-//! Recognising a holder's guarded transactions on its path to PostgreSQL.
+//! Recognising a holder's guarded transactions, and its reads, on its path to PostgreSQL.
+//!
+//! A transaction is guarded when it calls `fence.admit` or `fence.raise_mark`, or writes the class's table. It is a write
+//! when it writes the table, or when its call of `fence.admit` failed, since the write that was to follow was then never
+//! sent; else it raises the mark. A read is the query that the class itself is read by.
 
 use std::time::Instant;
 
-use crate::history::{Answer, DbAnswer, Op, Presented, Reply, Request, Unanswered, Work};
+use crate::history::{Answer, DbAnswer, Op, Presented, Read, Reply, Request, Unanswered, Work};
 use crate::path::{Connection, Log};
+use crate::target::{ClassProof, Values};
 use crate::wire::postgres::{
-    Notice, ServerMessage, Statement, TransactionStatus, server_messages, statements,
+    Completion, Notice, ServerMessage, Statement, TransactionStatus, server_messages, statements,
 };
 
-use super::half::Half;
+use super::half::{Half, filled};
 use super::holder::Holder;
+use super::observe::grant_of;
+use super::sql_text::{Call, Words};
+use crate::run::RunError;
 
-/// One transaction that touches the guarded table.
+/// What a class's guarded SQL looks like, for one key.
+#[derive(Clone, Debug)]
+pub(super) struct SqlForms {
+    class: String,
+    key: String,
+    /// The table, without its schema.
+    table: String,
+    /// The query by which the writes are read.
+    read: Option<Words>,
+}
+
+/// One transaction.
 struct Transaction {
     connection: u64,
-    statements: Vec<Statement>,
+    statements: Vec<(Statement, Words)>,
     /// The server's last word on the session, where it ended it.
     fatal: Option<(Notice, Instant)>,
 }
 
+impl SqlForms {
+    /// The forms of a class whose holders write to the database themselves.
+    pub(super) fn of(
+        proof: &ClassProof,
+        class: &str,
+        key: &str,
+        values: &Values,
+    ) -> Result<Option<SqlForms>, RunError> {
+        if proof.front.is_some() {
+            return Ok(None);
+        }
+        let table = proof.writes.table.as_str();
+        let read = match &proof.read.sql {
+            Some(query) => Some(Words::read(&filled(query, values)?)),
+            None => None,
+        };
+        Ok(Some(SqlForms {
+            class: class.to_owned(),
+            key: key.to_owned(),
+            table: table.rsplit('.').next().unwrap_or(table).to_owned(),
+            read,
+        }))
+    }
+}
+
 impl Half<'_> {
-    /// Records a holder's guarded transactions, each as one operation.
+    /// Records a holder's guarded transactions, each as one operation, and its reads.
     pub(super) fn transactions(&self, holder: &Holder) {
-        let table = self.task.class.proof.writes.table.as_str();
-        let table = table.rsplit('.').next().unwrap_or(table);
-        let all = holder.path.read(|log| guarded(log, table));
-        for (number, transaction) in (1..).zip(all) {
-            self.transaction(
-                holder,
-                &Op::new(format!("{}-write-{number}", holder.name)),
-                &transaction,
-                table,
-            );
+        let Some(forms) = &holder.sql else { return };
+        let all = holder.path.read(transactions);
+        let (mut raises, mut writes) = (0, 0);
+        for transaction in &all {
+            for (statement, _) in transaction
+                .statements
+                .iter()
+                .filter(|one| forms.read.as_ref().is_some_and(|read| one.1.is(read)))
+            {
+                self.read_of_the_holder(holder, statement);
+            }
+            let (work, op) = match transaction.work(forms) {
+                None => continue,
+                Some(Work::Raise) => {
+                    raises += 1;
+                    (Work::Raise, Op::new(format!("{}-raise-{raises}", holder.name)))
+                }
+                Some(Work::Write) => {
+                    writes += 1;
+                    (Work::Write, Op::new(format!("{}-write-{writes}", holder.name)))
+                }
+            };
+            self.transaction(holder, work, &op, transaction, forms);
         }
     }
 
-    fn transaction(&self, holder: &Holder, op: &Op, transaction: &Transaction, table: &str) {
-        let first = &transaction.statements[0];
-        let grant = holder.grant().map(|granted| granted.grant.to_string());
-        let token = holder.grant().map(|granted| granted.token.as_i64());
-        let writes: Vec<&Statement> = transaction
-            .statements
-            .iter()
-            .filter(|statement| touches(statement, table))
-            .collect();
-        // Letter for letter what stood among the parameters: the grant's own token, or nothing that is known.
-        let presented = writes
-            .iter()
-            .flat_map(|statement| &statement.parameters)
-            .filter_map(|parameter| parameter.as_integer())
-            .find(|number| Some(*number) == token);
+    fn transaction(&self, holder: &Holder, work: Work, op: &Op, transaction: &Transaction, forms: &SqlForms) {
+        let (first, _) = &transaction.statements[0];
+        let granted = holder.grant();
+        let owner = granted.map(|granted| granted.grant.to_string());
+        let call = transaction.call(forms);
+        let id = transaction.id(forms, owner.as_deref());
+        let (presented, id) = match call {
+            Some(call) => (
+                Presented {
+                    token: call.token,
+                    grant: call.grant,
+                },
+                id,
+            ),
+            // The column guard's statement: the grant's own token among its values, or nothing that is known.
+            None => {
+                let own = granted.map(|granted| granted.token.to_string());
+                let presented = Presented {
+                    token: own.filter(|own| transaction.written(forms).any(|value| value == own)),
+                    grant: owner.clone(),
+                };
+                (presented, id.or_else(|| owner.clone()))
+            }
+        };
         self.recorder.record(
             self.recorder.at(first.began),
             Request {
                 op: op.clone(),
                 holder: holder.name.to_owned(),
-                work: Work::Write,
-                class: self.task.class.name.to_string(),
-                key: self.keys[0].to_string(),
-                grant: grant.clone(),
-                presented: Presented {
-                    token: presented.map(|number| number.to_string()),
-                    grant: grant.clone(),
-                },
-                id: grant,
+                work,
+                class: forms.class.clone(),
+                key: forms.key.clone(),
+                grant: id.as_deref().map(grant_of).map(str::to_owned).or(owner),
+                presented,
+                id: id.filter(|_| work == Work::Write),
                 sent: first.sent.map(|at| self.recorder.at(at)),
             },
         );
-        for statement in &transaction.statements {
+        for (statement, words) in &transaction.statements {
             let Some(at) = statement.completed else { continue };
             let error = statement.error();
-            if error.is_none() && !touches(statement, table) {
+            if error.is_none() && !words.writes(&forms.table) {
                 continue;
             }
             self.recorder.record(
@@ -84,7 +147,7 @@ impl Half<'_> {
                 },
             );
         }
-        match transaction.last_word() {
+        match transaction.last_word(forms) {
             Some((at, reply)) => {
                 self.recorder.record(
                     self.recorder.at(at),
@@ -101,17 +164,84 @@ impl Half<'_> {
             }
         }
     }
+
+    fn read_of_the_holder(&self, holder: &Holder, statement: &Statement) {
+        let (Some(at), Some(_)) = (statement.completed, statement.tag()) else {
+            return;
+        };
+        self.recorder.record(
+            self.recorder.at(at),
+            Read {
+                by: holder.name.to_owned(),
+                class: self.task.class.name.to_string(),
+                key: self.keys[0].to_string(),
+                began: self.recorder.at(statement.began),
+                ids: statement.rows.iter().flatten().cloned().collect(),
+                balances: Default::default(),
+            },
+        );
+    }
 }
 
 impl Transaction {
-    /// The first error, or what the COMMIT was answered, or the end of the session.
-    fn last_word(&self) -> Option<(Instant, Reply)> {
-        let failed = self
+    /// What it does to the class's key; nothing when it is not guarded.
+    fn work(&self, forms: &SqlForms) -> Option<Work> {
+        if self
             .statements
             .iter()
-            .find_map(|one| Some((one.completed?, one.error()?)));
+            .any(|(_, words)| words.writes(&forms.table))
+        {
+            return Some(Work::Write);
+        }
+        let call = self.call(forms)?;
+        let admitted_alone = self.error().is_none();
+        Some(match call.raises || admitted_alone {
+            true => Work::Raise,
+            false => Work::Write,
+        })
+    }
+
+    /// The claim that it presents for the key; where none is for the key, the first one whose key is not known.
+    fn call(&self, forms: &SqlForms) -> Option<Call> {
+        let calls: Vec<Call> = self
+            .statements
+            .iter()
+            .flat_map(|(_, words)| words.calls())
+            .collect();
+        let is = |said: &Option<String>, right: &str| said.as_deref().is_none_or(|said| said == right);
+        let fits = |call: &&Call| is(&call.class, &forms.class) && is(&call.key, &forms.key);
+        calls.iter().find(fits).cloned()
+    }
+
+    /// The values in its statements that write the table.
+    fn written<'t>(&'t self, forms: &'t SqlForms) -> impl Iterator<Item = &'t str> {
+        let writing = self
+            .statements
+            .iter()
+            .filter(|(_, words)| words.writes(&forms.table));
+        writing.flat_map(|(_, words)| words.values())
+    }
+
+    /// The id of its write: the grant's id, with a number after it or alone, among the values that it writes.
+    fn id(&self, forms: &SqlForms, grant: Option<&str>) -> Option<String> {
+        let grant = grant?;
+        let of_grant = |value: &&str| grant_of(value) == grant;
+        let numbered = self.written(forms).filter(of_grant).find(|value| *value != grant);
+        numbered
+            .or_else(|| self.written(forms).find(of_grant))
+            .map(str::to_owned)
+    }
+
+    /// The first error.
+    fn error(&self) -> Option<(Instant, &Notice)> {
+        let mut statements = self.statements.iter();
+        statements.find_map(|(one, _)| Some((one.completed?, one.error()?)))
+    }
+
+    /// The first error, or what the COMMIT was answered, or the end of the session.
+    fn last_word(&self, forms: &SqlForms) -> Option<(Instant, Reply)> {
         let ended = self.fatal.as_ref().map(|(notice, at)| (*at, notice));
-        if let Some((at, notice)) = failed.or(ended) {
+        if let Some((at, notice)) = self.error().or(ended) {
             let reply = Reply::Sql {
                 sqlstate: Some(notice.sqlstate.clone()),
                 detail: notice.detail.clone(),
@@ -119,12 +249,13 @@ impl Transaction {
             };
             return Some((at, reply));
         }
-        let last = self.statements.last()?;
+        let (last, _) = self.statements.last()?;
         let idle = last
             .ready
             .as_ref()
             .is_some_and(|(status, _)| *status == TransactionStatus::Idle);
-        let tag = last.tag().filter(|_| idle)?.to_owned();
+        let tag = last.tag().filter(|_| idle)?;
+        let tag = self.wrote_nothing(forms).unwrap_or(tag).to_owned();
         Some((
             last.completed?,
             Reply::Sql {
@@ -135,28 +266,59 @@ impl Transaction {
         ))
     }
 
+    /// The tag of a write that met no row, where none of its writes met one.
+    fn wrote_nothing(&self, forms: &SqlForms) -> Option<&str> {
+        let writing = self
+            .statements
+            .iter()
+            .filter(|(_, words)| words.writes(&forms.table));
+        let tags: Vec<&str> = writing
+            .flat_map(|(statement, _)| &statement.completions)
+            .filter_map(|completion| match completion {
+                Completion::Done(tag)
+                    if ["INSERT ", "UPDATE ", "DELETE ", "MERGE "]
+                        .iter()
+                        .any(|verb| tag.starts_with(verb)) =>
+                {
+                    Some(tag.as_str())
+                }
+                _ => None,
+            })
+            .collect();
+        let all_empty = tags.iter().all(|tag| tag.ends_with(" 0"));
+        tags.first().copied().filter(|_| all_empty)
+    }
+
     fn committed(&self) -> bool {
         self.statements
             .iter()
-            .any(|statement| statement.tag() == Some("COMMIT"))
+            .any(|(statement, _)| statement.tag() == Some("COMMIT"))
     }
+}
+
+/// How many of a holder's guarded writes have been answered whole.
+pub(super) fn writes_answered(log: &Log, forms: &SqlForms) -> usize {
+    let all = transactions(log);
+    let answered =
+        |one: &&Transaction| one.work(forms) == Some(Work::Write) && one.last_word(forms).is_some();
+    all.iter().filter(answered).count()
 }
 
 /// Waits until a transaction of a holder was answered COMMIT.
 pub(super) async fn commit_answered(holder: &Holder) {
-    let committed = |log: &Log| guarded(log, "").iter().any(Transaction::committed).then_some(());
+    let committed = |log: &Log| transactions(log).iter().any(Transaction::committed).then_some(());
     holder.path.wait(committed).await;
 }
 
 /// Waits until a statement of a holder was refused by the guard, with a SQLSTATE of its own class.
 pub(super) async fn refused(holder: &Holder) {
-    let refused = |statement: &Statement| {
+    let refused = |(statement, _): &(Statement, Words)| {
         statement
             .error()
             .is_some_and(|error| error.sqlstate.starts_with("ZF"))
     };
     let any = |log: &Log| {
-        guarded(log, "")
+        transactions(log)
             .iter()
             .any(|one| one.statements.iter().any(refused))
             .then_some(())
@@ -164,18 +326,19 @@ pub(super) async fn refused(holder: &Holder) {
     holder.path.wait(any).await;
 }
 
-/// The transactions on a path that touch a table, in the order in which they began. Every one touches the table "".
-fn guarded(log: &Log, table: &str) -> Vec<Transaction> {
+/// The transactions on a path, in the order in which they began.
+fn transactions(log: &Log) -> Vec<Transaction> {
     let mut all = Vec::new();
     for connection in log.connections() {
-        let mut current: Vec<Statement> = Vec::new();
+        let mut current: Vec<(Statement, Words)> = Vec::new();
         // What cannot be read holds no transaction; the run then misses an operation, and says which.
         for statement in statements(connection).unwrap_or_default() {
             let ended = statement
                 .ready
                 .as_ref()
                 .is_some_and(|(status, _)| *status == TransactionStatus::Idle);
-            current.push(statement);
+            let words = Words::of(&statement);
+            current.push((statement, words));
             if ended {
                 all.push(transaction(connection, std::mem::take(&mut current), None));
             }
@@ -184,14 +347,13 @@ fn guarded(log: &Log, table: &str) -> Vec<Transaction> {
             all.push(transaction(connection, current, fatal(connection)));
         }
     }
-    all.retain(|one| one.statements.iter().any(|statement| touches(statement, table)));
-    all.sort_by_key(|one| one.statements[0].began);
+    all.sort_by_key(|one| one.statements[0].0.began);
     all
 }
 
 fn transaction(
     connection: &Connection,
-    statements: Vec<Statement>,
+    statements: Vec<(Statement, Words)>,
     fatal: Option<(Notice, Instant)>,
 ) -> Transaction {
     Transaction {
@@ -215,9 +377,4 @@ fn fatal(connection: &Connection) -> Option<(Notice, Instant)> {
             }
             _ => None,
         })
-}
-
-fn touches(statement: &Statement, table: &str) -> bool {
-    let text = statement.text.to_ascii_uppercase();
-    text.trim_start().starts_with("UPDATE") && text.contains(&table.to_ascii_uppercase())
 }

@@ -11,6 +11,8 @@ mod template;
 
 pub use front::{Front, RequestForm};
 pub use holder::{GateName, Holder, Variant, Variants};
-pub use model::{ClassProof, Guard, LedgerWrites, MoveColumns, Read, Replacement, Resource, Step, Target};
+pub use model::{
+    ClassProof, Defeat, Guard, LedgerWrites, MoveColumns, Read, Replacement, Resource, Step, Target,
+};
 pub use place::{Place, PlaceStep};
 pub use template::{MissingValue, ParseTemplateError, Template, Values};

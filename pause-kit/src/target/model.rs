@@ -11,15 +11,39 @@ use crate::scenario::ScenarioId;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Target {
+    /// Where every command of the target starts: the folder of the file that declares it.
+    #[serde(skip)]
+    pub folder: PathBuf,
     /// The folder of the guard's SQL. Every `*.sql` in it is applied in name order, as it stands there when the run begins.
     pub guard_sql: PathBuf,
-    /// The SQL that makes the guard admit everything, applied after `guard_sql` in defeated halves alone.
-    pub defeat_sql: PathBuf,
+    /// The SQL that makes the guard admit everything, applied after `guard_sql` in defeated halves alone. A target has
+    /// either this or [`defeat`](Self::defeat).
+    pub defeat_sql: Option<PathBuf>,
+    /// How else the guard is defeated.
+    pub defeat: Option<Defeat>,
     /// What is done to lock stores and database before the resource starts, in order.
     #[serde(default)]
     pub setup: Vec<Step>,
-    /// The resource's own process.
-    pub resource: Resource,
+    /// The resource's own process; none where holders write to the database themselves.
+    pub resource: Option<Resource>,
+}
+
+impl Target {
+    /// The program that a command's first word names: in PATH where the word has no slash, else seen from the folder.
+    pub fn program(&self, word: &str) -> PathBuf {
+        match word.contains('/') {
+            true => self.folder.join(word),
+            false => word.into(),
+        }
+    }
+}
+
+/// How a guard is defeated without touching it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Defeat {
+    /// The kit's path puts the newest holder's claim in the place of an older one's in `Fencing-Token`, once it is granted.
+    FresherToken,
 }
 
 /// The resource's own process.

@@ -3,7 +3,7 @@
 use super::pause::{Pause, attempted_after, granted_within, raised_within, stop_before, takeover, void};
 use crate::history::{At, ProbeKind};
 use crate::judge::facts::{Facts, Granted, Guarded};
-use crate::judge::said::Said;
+use crate::judge::said::{Said, of_probe};
 use crate::judge::verdict::Violation;
 
 /// Three attempts, each after a stop of its holder. In the first stop the lease ended and a successor was granted, which was
@@ -56,7 +56,7 @@ pub(super) fn legal_gap(facts: &Facts<'_>) -> Result<(), Violation> {
     let rolled_back = facts.probes.iter().any(|probe| {
         let of_last = probe.body.presented.grant.as_deref() == Some(last.record.grant.as_str());
         let of_key = probe.body.class == last.record.class && probe.body.key == last.record.key;
-        let admitted = Said::of(&probe.body.reply) == Said::Accepted;
+        let admitted = of_probe(probe.body) == Said::Accepted;
         probe.body.probe == ProbeKind::RolledBack
             && of_last
             && of_key

@@ -73,23 +73,23 @@ impl<'a> Half<'a> {
             values: &values,
             sql: &sql,
             who: &name,
+            target,
         };
         let at = Place::target(&task.class.proof.target);
         setup.take(&target.setup, &at.key("setup"), None).await?;
-        if task.kind == HalfKind::Defeated && task.slot.scenario.defeats_the_guard() {
-            sql_files::one(&target.defeat_sql)?.apply(&sql).await?;
+        let defeats = task.kind == HalfKind::Defeated && task.slot.scenario.defeats_the_guard();
+        if let (true, Some(file)) = (defeats, &target.defeat_sql) {
+            sql_files::one(file)?.apply(&sql).await?;
         }
         let mut replicas = Vec::new();
-        for number in 0..replicas_of(task.slot.scenario) {
-            replicas.push(
-                setup
-                    .replica(&target.resource, &at.key("resource"), number)
-                    .await?,
-            );
+        if let Some(resource) = &target.resource {
+            for number in 0..replicas_of(task.slot.scenario) {
+                replicas.push(setup.replica(resource, &at.key("resource"), number).await?);
+            }
         }
         let at = Place::proof(task.class.name.as_str());
         setup
-            .take(&task.class.proof.prepare, &at.key("prepare"), Some(&replicas[0]))
+            .take(&task.class.proof.prepare, &at.key("prepare"), replicas.first())
             .await?;
         columns(&sql, &task.class.proof.writes, at.key("writes")).await?;
         if let Some(query) = &task.class.proof.read.sql {

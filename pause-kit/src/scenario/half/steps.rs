@@ -6,7 +6,7 @@ use super::{Ground, Replica, SOON};
 use crate::run::RunError;
 use crate::scenario::front;
 use crate::services::{ProcessSpec, WaitLineError};
-use crate::target::{Place, Resource, Step, Template, Values};
+use crate::target::{Place, Resource, Step, Target, Template, Values};
 
 /// Takes the target's steps for one half.
 pub(super) struct Steps<'a> {
@@ -16,6 +16,8 @@ pub(super) struct Steps<'a> {
     pub(super) sql: &'a Client,
     /// The half's name.
     pub(super) who: &'a str,
+    /// What is set up.
+    pub(super) target: &'a Target,
 }
 
 impl Steps<'_> {
@@ -48,7 +50,7 @@ impl Steps<'_> {
     }
 
     async fn command(&self, command: &[Template], values: &Values, at: Place) -> Result<(), RunError> {
-        let spec = spec(&format!("{}-setup", self.who), command, values)?;
+        let spec = spec(&format!("{}-setup", self.who), command, values, self.target)?;
         let step = std::iter::once(spec.program.display().to_string())
             .chain(spec.args.iter().cloned())
             .collect::<Vec<_>>()
@@ -81,6 +83,7 @@ impl Steps<'_> {
             &format!("{}-resource-{}", self.who, number + 1),
             command,
             self.values,
+            self.target,
         )?;
         let child = self.ground.services.spawn(spec).await.map_err(RunError::Spawn)?;
         let rest = child.wait_line(ready, SOON).await.map_err(|error| match error {
@@ -108,8 +111,13 @@ impl Steps<'_> {
     }
 }
 
-/// The process that a command describes.
-pub(crate) fn spec(name: &str, command: &[Template], values: &Values) -> Result<ProcessSpec, RunError> {
+/// The process that a command of a target describes.
+pub(crate) fn spec(
+    name: &str,
+    command: &[Template],
+    values: &Values,
+    target: &Target,
+) -> Result<ProcessSpec, RunError> {
     let words: Vec<String> = command
         .iter()
         .map(|word| filled(word, values))
@@ -117,7 +125,11 @@ pub(crate) fn spec(name: &str, command: &[Template], values: &Values) -> Result<
     let (program, args) = words
         .split_first()
         .expect("a command that was checked has a program");
-    Ok(ProcessSpec::new(name, program).args(args))
+    let spec = ProcessSpec::new(name, target.program(program)).args(args);
+    Ok(ProcessSpec {
+        cwd: Some(target.folder.clone()),
+        ..spec
+    })
 }
 
 /// A text with its placeholders filled in.

@@ -44,7 +44,9 @@ pub enum ServerMessage {
     Notice(Notice),
     /// The server awaits the next query.
     Ready(TransactionStatus),
-    /// Anything else: rows, descriptions, parameters, notifications, copy data. The message's tag.
+    /// A row: its first column, where that is there, not NULL, and UTF-8.
+    Row(Option<String>),
+    /// Anything else: descriptions, parameters, notifications, copy data. The message's tag.
     Other(u8),
 }
 
@@ -128,6 +130,7 @@ fn server_message(tag: u8, body: &[u8]) -> Result<ServerMessage, &'static str> {
         b'2' => ServerMessage::BindComplete,
         b'3' => ServerMessage::CloseComplete,
         b'C' => ServerMessage::CommandComplete(fields.text()?),
+        b'D' => ServerMessage::Row(first_column(&mut fields)?),
         b'I' => ServerMessage::EmptyQuery,
         b's' => ServerMessage::PortalSuspended,
         b'E' => ServerMessage::Error(notice(&mut fields)?),
@@ -141,6 +144,17 @@ fn server_message(tag: u8, body: &[u8]) -> Result<ServerMessage, &'static str> {
         tag if tag.is_ascii_alphanumeric() => ServerMessage::Other(tag),
         _ => return Err("a server message of an unknown kind"),
     })
+}
+
+fn first_column(fields: &mut Fields<'_>) -> Result<Option<String>, &'static str> {
+    if fields.u16()? == 0 {
+        return Ok(None);
+    }
+    // A length of -1 is NULL.
+    let Ok(length) = usize::try_from(fields.u32()?.cast_signed()) else {
+        return Ok(None);
+    };
+    Ok(String::from_utf8(fields.take(length)?.to_vec()).ok())
 }
 
 fn notice(fields: &mut Fields<'_>) -> Result<Notice, &'static str> {

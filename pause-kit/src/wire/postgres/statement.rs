@@ -20,6 +20,8 @@ pub struct Statement {
     pub began: Instant,
     /// When the last byte of that message was handed on to the server; none while it is held.
     pub sent: Option<Instant>,
+    /// The first column of each row that has come, as [`ServerMessage::Row`] has it.
+    pub rows: Vec<Option<String>>,
     /// How the server completed it, one for each statement of a simple query; an error is the last one. Empty while
     /// the server has not answered, or when it skipped the statement after an earlier error.
     pub completions: Vec<Completion>,
@@ -192,6 +194,7 @@ impl Pairing {
             parameters,
             began,
             sent,
+            rows: Vec::new(),
             completions: Vec::new(),
             completed: None,
             ready: None,
@@ -207,6 +210,11 @@ impl Pairing {
                 self.owed.pop_front_if(|owed| *owed == Owed::Step);
             }
             ServerMessage::CommandComplete(tag) => self.complete(Completion::Done(tag), at),
+            ServerMessage::Row(first) => {
+                if let Some(&(Owed::Query(statement) | Owed::Execute(statement))) = self.owed.front() {
+                    self.statements[statement].rows.push(first);
+                }
+            }
             ServerMessage::EmptyQuery => self.complete(Completion::Empty, at),
             ServerMessage::PortalSuspended => self.complete(Completion::Suspended, at),
             ServerMessage::Error(notice) => self.fail(notice, at),

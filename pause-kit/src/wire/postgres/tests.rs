@@ -128,9 +128,15 @@ fn any_server_message() -> impl Strategy<Value = (ServerMessage, Vec<u8>)> {
             framed(b'S', &texts(&["TimeZone", "UTC"]))
         )),
         Just((
-            ServerMessage::Other(b'D'),
+            ServerMessage::Row(Some("x".to_owned())),
             framed(b'D', &[0, 1, 0, 0, 0, 1, b'x'])
         )),
+        Just((
+            ServerMessage::Row(None),
+            framed(b'D', &[0, 1, 0xff, 0xff, 0xff, 0xff])
+        )),
+        Just((ServerMessage::Row(None), framed(b'D', &[0, 0]))),
+        Just((ServerMessage::Other(b'T'), framed(b'T', &[0, 0]))),
         Just((
             ServerMessage::Ready(TransactionStatus::Failed),
             framed(b'Z', b"E")
