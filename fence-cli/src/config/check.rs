@@ -290,6 +290,14 @@ impl Check<'_> {
                 return step.fault(format!("a request {needs}, or prepare by sql"));
             }
         }
+        let late = proof.scenarios.iter().position(|one| *one == ScenarioId::S05);
+        if let (Some(Defeat::FresherToken), Some(index)) = (target.defeat, late) {
+            return at.key("scenarios").index(index).fault(format!(
+                "in S05 the late write has left the path before its successor is granted, so that no fresher token can be given \
+                 to it; leave S05 out, or give target \"{}\" a defeat_sql",
+                proof.target
+            ));
+        }
         if target.defeat == Some(Defeat::FresherToken) && proof.front.is_none() {
             return at.key("target").fault(format!(
                 "target \"{}\" is defeated by a fresher Fencing-Token, but holders of this class have no front through \

@@ -122,11 +122,17 @@ impl Path {
         }
     }
 
-    /// Replaces a pattern from now on, on connections that are open as well as on later ones.
+    /// Replaces a pattern from now on, on connections that are open as well as on later ones, and in what has come whole and
+    /// is held.
     pub fn replace(&self, replacement: Replacement) -> ReplacementHandle {
         let handle = replacement.handle();
         self.shared.change(|state| state.replace(replacement));
         handle
+    }
+
+    /// Takes a replacement back: what it has replaced stays as it is.
+    pub fn withdraw(&self, replacement: &ReplacementHandle) {
+        self.shared.change(|state| state.withdraw(replacement));
     }
 
     /// Sets when a holder's close is passed on, for open connections too.

@@ -67,6 +67,20 @@ impl Replacement {
         }
     }
 
+    /// The same rule, to be counted by itself.
+    #[must_use]
+    pub fn anew(&self) -> Replacement {
+        Replacement {
+            fired: Arc::default(),
+            ..self.clone()
+        }
+    }
+
+    /// Whether this is the rule of that handle.
+    pub(crate) fn is(&self, handle: &ReplacementHandle) -> bool {
+        Arc::ptr_eq(&self.fired, &handle.fired)
+    }
+
     fn fits(&self, bytes: &[u8]) -> Fit {
         if bytes.starts_with(&self.pattern) {
             Fit::Whole

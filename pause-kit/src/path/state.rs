@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use super::close::CloseRule;
 use super::hold::{Finder, Hold, Kept, Point, Which};
 use super::log::{Close, Connection, ConnectionNumber, Direction, Log, Mark};
-use super::replace::{Replacement, apply};
+use super::replace::{Replacement, ReplacementHandle, apply};
 
 pub(crate) struct State {
     pub(crate) log: Log,
@@ -209,8 +209,26 @@ impl State {
         self.wake_every_connection();
     }
 
+    /// Adds a rule. It is for bytes that come, and for those that are here and that no writer has taken.
     pub(crate) fn replace(&mut self, rule: Replacement) {
         self.rules.push(rule);
+        for index in 0..self.log.connections.len() {
+            let number = ConnectionNumber::from_index(index);
+            for direction in Direction::BOTH {
+                let flow = self.log.connections[index].flow(direction);
+                let replaced = flow.replaced.last().map_or(0, |last| last.offset + last.length);
+                let gone = flow.forwarded().max(replaced);
+                let control = self.control_mut(number, direction);
+                control.decided = gone.max(control.taken);
+                // Nobody waits for the rest of a pattern that may begin at the end of what is here.
+                self.decide(number, direction, true);
+            }
+        }
+        self.wake_every_connection();
+    }
+
+    pub(crate) fn withdraw(&mut self, rule: &ReplacementHandle) {
+        self.rules.retain(|known| !known.is(rule));
     }
 
     pub(crate) fn hold(&mut self, hold: Hold) -> usize {

@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
@@ -14,7 +14,7 @@ use super::half::{Half, SOON, spec};
 use super::transactions::{SqlForms, writes_answered};
 use super::trouble::{Trouble, within};
 use crate::gates::{self, Gate, GateError, Gates};
-use crate::path::{Log, Path, PathOptions, Replacement};
+use crate::path::{Log, Path, PathOptions, Replacement, ReplacementHandle};
 use crate::run::RunError;
 use crate::services::Child;
 use crate::target::{GateName, Place, Template, Variant};
@@ -36,6 +36,8 @@ pub(crate) struct Holder {
     forms: Option<Forms>,
     /// What its SQL looks like, where it writes to the database itself.
     pub(super) sql: Option<SqlForms>,
+    /// What its path replaces where the late write gets a fresher claim.
+    pub(super) fresher: Mutex<Fresher>,
     grant: OnceLock<Granted>,
 }
 
@@ -84,6 +86,14 @@ impl Part {
     pub(crate) fn once_more(self) -> Part {
         Part { again: true, ..self }
     }
+}
+
+/// Replacements of claims on a path.
+#[derive(Debug, Default)]
+pub(super) struct Fresher {
+    pub(super) in_force: Vec<ReplacementHandle>,
+    /// Those that were taken back.
+    pub(super) fired: Vec<ReplacementHandle>,
 }
 
 /// How long a holder's last words may be on their way after it has ended.
@@ -151,6 +161,7 @@ impl Holder {
                 &half.values,
             )
             .map_err(Trouble::lost("the forms of its SQL"))?,
+            fresher: Mutex::default(),
             grant: OnceLock::new(),
         })
     }
@@ -162,7 +173,9 @@ impl Holder {
             .awaits("its grant", granted)
             .await?
             .map_err(Trouble::lost("the lock store"))?;
-        Ok(self.grant.get_or_init(|| granted))
+        let granted = self.grant.get_or_init(|| granted);
+        half.freshen()?;
+        Ok(granted)
     }
 
     /// Its grant, once it was seen.

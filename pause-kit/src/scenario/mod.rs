@@ -3,6 +3,7 @@
 mod acts;
 mod clock;
 mod exchanges;
+mod fresher;
 mod from_disk;
 mod front;
 mod grants;

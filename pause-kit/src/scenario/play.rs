@@ -31,6 +31,9 @@ pub(crate) async fn play<'a>(ground: Ground<'a>, task: Assignment<'a>) -> Result
         Err(trouble) => Some(trouble),
     };
     half.end_holders().await?;
+    if trouble.is_none() {
+        half.was_freshened()?;
+    }
     if !half.is_twin() {
         // A guard under test may do anything, also to the probes' own statements: what they showed by then still counts.
         let asked = probes::ask(&half).await.map_err(Trouble::Probes);

@@ -135,6 +135,7 @@ impl Half<'_> {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .push(Arc::clone(&holder));
+        self.freshen()?;
         Ok(holder)
     }
 

@@ -17,7 +17,7 @@ use crate::scenario::clock::RunClock;
 use crate::scenario::grants::Grants;
 use crate::services::{DatabaseUrl, Postgres};
 use crate::sql_files;
-use crate::target::{LedgerWrites, Place, Values};
+use crate::target::{Guard, LedgerWrites, Place, Values};
 
 impl<'a> Half<'a> {
     /// Sets a half up: nothing of it is shared with another half but the servers.
@@ -80,6 +80,9 @@ impl<'a> Half<'a> {
         let defeats = task.kind == HalfKind::Defeated && task.slot.scenario.defeats_the_guard();
         if let (true, Some(file)) = (defeats, &target.defeat_sql) {
             sql_files::one(file)?.apply(&sql).await?;
+            if task.class.guard == Guard::Mark {
+                admits_everything(&sql, at.key("defeat_sql")).await?;
+            }
         }
         let mut replicas = Vec::new();
         if let Some(resource) = &target.resource {
@@ -149,6 +152,23 @@ fn superuser(postgres: &Postgres) -> Result<tokio_postgres::Config, RunError> {
     url.as_str()
         .parse()
         .map_err(RunError::lost("the services' own URL"))
+}
+
+/// Looks whether the guard is defeated: an older token of another grant must be admitted after a newer one. Rolled back, so
+/// that nothing of it stays.
+async fn admits_everything(sql: &tokio_postgres::Client, at: Place) -> Result<(), RunError> {
+    let look = "BEGIN; SELECT fence.admit('pause-kit.defeated', 'key', 2, 'two'); \
+                SELECT fence.admit('pause-kit.defeated', 'key', 1, 'one')";
+    let admitted = sql.batch_execute(look).await;
+    let ended = sql.batch_execute("ROLLBACK").await;
+    let failed = RunError::sql(
+        at,
+        "fence.admit refuses all the same once it was applied".to_owned(),
+    );
+    admitted.map_err(failed)?;
+    ended.map_err(RunError::lost(
+        "a transaction of the kit's own could not be ended",
+    ))
 }
 
 /// What each account holds.
