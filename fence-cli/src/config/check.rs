@@ -62,6 +62,7 @@ impl At {
 const BOUND_MAX_MS: u64 = 60_000;
 
 const BEFORE: &[&str] = &["fence", "bin", "prefix", "database_url"];
+const RESOURCE: &[&str] = &["fence", "bin", "prefix", "database_url", "port"];
 const READY: &[&str] = &[
     "fence",
     "bin",
@@ -130,13 +131,17 @@ impl Check<'_> {
             return Ok(());
         };
         let at = at.key("resource");
-        self.command(&resource.command, BEFORE, &at.key("command"))?;
-        if resource.ready.is_empty() {
-            return at
+        self.command(&resource.command, RESOURCE, &at.key("command"))?;
+        match &resource.ready {
+            Some(ready) if ready.is_empty() => at
                 .key("ready")
-                .fault("ready is empty; give the beginning of the line that tells the address");
+                .fault("ready is empty; give the beginning of the line that tells the address"),
+            None if !resource.takes_port() => at.fault(
+                "nothing says when the resource is ready: give ready, the beginning of the line that tells its address, or \
+                 {port} in its command",
+            ),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     fn defeat(&self, target: &Target, at: &At) -> Result<(), Fault> {

@@ -52,8 +52,18 @@ pub enum Defeat {
 pub struct Resource {
     /// Program and arguments.
     pub command: Vec<Template>,
-    /// It is ready when a line on its standard output begins with this; the rest of the line is its address.
-    pub ready: String,
+    /// It is ready when a line on its standard output begins with this. The rest of the line is its address, unless the
+    /// command takes `{port}`. Left out, it is ready when that port takes a connection.
+    pub ready: Option<String>,
+}
+
+impl Resource {
+    /// Whether the kit chooses the port on which it listens.
+    pub fn takes_port(&self) -> bool {
+        self.command
+            .iter()
+            .any(|word| word.names().any(|name| name == "port"))
+    }
 }
 
 /// One step of a set-up: exactly one of the three.

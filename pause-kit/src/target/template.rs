@@ -17,6 +17,7 @@ use std::str::FromStr;
 /// | `prefix` | the key prefix of this half in every lock store |
 /// | `database_url` | the half's own database, through the kit's path where there is one |
 /// | `resource` | where the resource is reached, `127.0.0.1:PORT`, through the kit's path |
+/// | `port` | a free port of 127.0.0.1, for a resource that is told where to listen |
 /// | `key`, `other`, `bystander` | three keys of the class, drawn from the seed |
 /// | `amount` | a number, 1 to 999, drawn from the seed |
 /// | `ttl` | the class's time to live |
@@ -52,6 +53,7 @@ const NAMES: [&str; 13] = [
     "prefix",
     "database_url",
     "resource",
+    "port",
     "key",
     "other",
     "bystander",

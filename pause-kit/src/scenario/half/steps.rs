@@ -1,11 +1,14 @@
 //! The target's own steps: commands, SQL, requests, and starting the resource.
 
+use std::net::SocketAddr;
+use std::time::Duration;
+
 use tokio_postgres::Client;
 
 use super::{Ground, Replica, SOON};
 use crate::run::RunError;
 use crate::scenario::front;
-use crate::services::{ProcessSpec, WaitLineError};
+use crate::services::{Child, ProcessSpec, WaitLineError, free_port};
 use crate::target::{Place, Resource, Step, Target, Template, Values};
 
 /// Takes the target's steps for one half.
@@ -78,37 +81,84 @@ impl Steps<'_> {
         at: &Place,
         number: usize,
     ) -> Result<Replica, RunError> {
-        let Resource { command, ready } = resource;
-        let spec = spec(
-            &format!("{}-resource-{}", self.who, number + 1),
-            command,
-            self.values,
-            self.target,
-        )?;
+        let port = match resource.takes_port() {
+            true => Some(free_port().map_err(RunError::lost("no port is free"))?),
+            false => None,
+        };
+        let values = match port {
+            Some(port) => self.values.clone().with("port", port.to_string()),
+            None => self.values.clone(),
+        };
+        let name = format!("{}-resource-{}", self.who, number + 1);
+        let spec = spec(&name, &resource.command, &values, self.target)?;
         let child = self.ground.services.spawn(spec).await.map_err(RunError::Spawn)?;
-        let rest = child.wait_line(ready, SOON).await.map_err(|error| match error {
-            WaitLineError::Ended { .. } => RunError::Declared {
-                at: at.key("command"),
-                why: error.to_string(),
-            },
-            WaitLineError::Silent { .. } => RunError::Declared {
-                at: at.key("ready"),
-                why: error.to_string(),
-            },
-            WaitLineError::Gone(_) => RunError::NotReady(error),
-        })?;
-        let address = rest
-            .trim()
-            .trim_start_matches("http://")
-            .parse()
-            .map_err(|_| RunError::Declared {
-                at: at.key("ready"),
-                why: format!(
-                    "the line that begins with {ready:?} goes on with {rest:?}, not with an address such as 127.0.0.1:8080"
-                ),
-            })?;
+        let told = match &resource.ready {
+            Some(ready) => Some(told(&child, ready, at).await?),
+            None => None,
+        };
+        let address = match (port, told) {
+            (Some(port), _) => ([127, 0, 0, 1], port).into(),
+            (None, told) => address(&told.unwrap_or_default(), resource, at)?,
+        };
+        if resource.ready.is_none() {
+            listens(&child, address, at).await?;
+        }
         Ok(Replica { child, address })
     }
+}
+
+/// Waits for the line that says that the resource is ready, and returns its rest.
+async fn told(child: &Child, ready: &str, at: &Place) -> Result<String, RunError> {
+    let told = child.wait_line(ready, SOON).await;
+    told.map_err(|error| match error {
+        WaitLineError::Ended { .. } => RunError::Declared {
+            at: at.key("command"),
+            why: error.to_string(),
+        },
+        WaitLineError::Silent { .. } => RunError::Declared {
+            at: at.key("ready"),
+            why: error.to_string(),
+        },
+        WaitLineError::Gone(_) => RunError::NotReady(error),
+    })
+}
+
+/// The address at the end of that line.
+fn address(rest: &str, resource: &Resource, at: &Place) -> Result<SocketAddr, RunError> {
+    let address = rest.trim().trim_start_matches("http://").trim_end_matches('/');
+    address.parse().map_err(|_| RunError::Declared {
+        at: at.key("ready"),
+        why: format!(
+            "the line that begins with {:?} goes on with {rest:?}, not with an address such as 127.0.0.1:8080; a resource that \
+             is told where to listen takes {{port}} in its command",
+            resource.ready.as_deref().unwrap_or_default()
+        ),
+    })
+}
+
+/// Waits until the resource takes connections on the port that it was told. Nobody tells when that begins, so it is tried.
+async fn listens(child: &Child, address: SocketAddr, at: &Place) -> Result<(), RunError> {
+    let failed = |why: String| RunError::Declared {
+        at: at.key("command"),
+        why,
+    };
+    let until = tokio::time::Instant::now() + SOON;
+    while tokio::net::TcpStream::connect(address).await.is_err() {
+        if let Some(ended) = child.ended() {
+            return Err(failed(format!(
+                "the resource ended with {ended} before it listened on {address}: {}",
+                child.tail()
+            )));
+        }
+        if tokio::time::Instant::now() > until {
+            return Err(failed(format!(
+                "the resource did not listen on {address} within {} s; {{port}} is where it must",
+                SOON.as_secs()
+            )));
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    Ok(())
 }
 
 /// The process that a command of a target describes.
