@@ -5,7 +5,7 @@
     GET  /items/ITEM/reservations   what is reserved: 200
     POST /items/ITEM/reservations   {"order": "order-7", "quantity": 3}, with an Idempotency-Key of its own: 201
 
-Both POSTs need a Fencing-Token. usage: stock.py DATABASE_URL
+Both POSTs need a Fencing-Token. usage: stock.py DATABASE_URL PORT
 """
 
 import json
@@ -88,6 +88,4 @@ class Stock(BaseHTTPRequestHandler):
 
 
 DATABASE_URL = sys.argv[1]
-server = ThreadingHTTPServer(("127.0.0.1", 0), Stock)
-print(f"listening on 127.0.0.1:{server.server_port}", flush=True)
-server.serve_forever()
+ThreadingHTTPServer(("127.0.0.1", int(sys.argv[2])), Stock).serve_forever()
