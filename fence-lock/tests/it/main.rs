@@ -8,6 +8,7 @@ mod ending;
 mod epoch;
 mod exclusion;
 mod giving_up;
+mod languages;
 mod lost_history;
 mod proxy;
 mod support;
