@@ -15,6 +15,8 @@ pub(super) struct Facts<'h> {
     requests: BTreeMap<&'h Op, (At, &'h Request)>,
     answers: BTreeMap<&'h Op, (At, Option<&'h Reply>)>,
     details: BTreeMap<&'h Op, &'h str>,
+    /// The first error that the database answered behind each operation.
+    behind: BTreeMap<&'h Op, &'h str>,
     /// The mark that each operation's commit left, from the write-ahead log.
     marks: BTreeMap<&'h Op, TokenNumber>,
     /// The transaction that each operation committed.
@@ -30,6 +32,7 @@ impl<'h> Facts<'h> {
             requests: BTreeMap::new(),
             answers: BTreeMap::new(),
             details: BTreeMap::new(),
+            behind: BTreeMap::new(),
             marks: BTreeMap::new(),
             transactions: BTreeMap::new(),
         };
@@ -52,6 +55,9 @@ impl<'h> Facts<'h> {
                     facts.answers.insert(&lost.op, (at, None));
                 }
                 Event::DbAnswer(answer) => {
+                    if let (Some(op), Some(sqlstate)) = (&answer.op, &answer.sqlstate) {
+                        facts.behind.entry(op).or_insert(sqlstate);
+                    }
                     if let (Some(op), Some(detail)) = (&answer.op, &answer.detail) {
                         facts.details.insert(op, detail);
                     }
@@ -87,7 +93,8 @@ impl<'h> Facts<'h> {
     }
 
     pub(super) fn said(&self, op: &Op) -> Option<Said> {
-        self.answer(op)?.1.map(Said::of)
+        let reply = self.answer(op)?.1?;
+        Some(Said::of(reply, self.behind.get(op).copied()))
     }
 
     /// The mark that a refusal of the operation named.
