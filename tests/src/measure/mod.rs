@@ -11,6 +11,7 @@ mod prove;
 mod register;
 mod run;
 mod seeds;
+mod targets;
 mod timeline;
 
 use std::process::ExitCode;
@@ -68,6 +69,11 @@ const CHECKS: &[(&str, &str, Check)] = &[
         "timeline",
         "the page of a proven and of a violated run in Chromium: no request, no error, nothing overlapping, by keyboard",
         timeline::timeline,
+    ),
+    (
+        "targets",
+        "the examples in other languages: proven, and violated without their one line of fencing",
+        targets::targets,
     ),
     (
         "load",

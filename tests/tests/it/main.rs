@@ -8,4 +8,5 @@ mod prove;
 mod readme;
 mod register;
 mod source;
+mod targets;
 mod tidy;
