@@ -13,7 +13,7 @@ impl Half<'_> {
     /// Has every holder's path put the newest holder's claim in the place of each older one's, from now on. What else a
     /// request holds of the older grant, such as the id of its write, stays.
     pub(super) fn freshen(&self) -> Result<(), Trouble> {
-        if !self.is_defeated() || self.task.class.target.defeat != Some(Defeat::FresherToken) {
+        if !self.is_freshened() {
             return Ok(());
         }
         let holders = self.holders();
@@ -49,7 +49,7 @@ impl Half<'_> {
 
     /// That something was replaced, once the half has been played: a defeat that changes nothing shows nothing.
     pub(super) fn was_freshened(&self) -> Result<(), RunError> {
-        if !self.is_defeated() || self.task.class.target.defeat != Some(Defeat::FresherToken) {
+        if !self.is_freshened() {
             return Ok(());
         }
         let fired = self.holders().iter().any(|holder| {
@@ -72,6 +72,11 @@ impl Half<'_> {
                 self.task.slot.scenario
             ),
         })
+    }
+
+    fn is_freshened(&self) -> bool {
+        let defeated = self.is_twin() && self.task.slot.scenario.defeats_the_guard();
+        defeated && self.task.class.target.defeat == Some(Defeat::FresherToken)
     }
 
     fn unequal(&self, find: &str, replace: &str) -> RunError {

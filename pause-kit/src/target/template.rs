@@ -47,7 +47,7 @@ enum Piece {
     Value(String),
 }
 
-const NAMES: [&str; 13] = [
+const NAMES: [&str; 14] = [
     "fence",
     "bin",
     "prefix",
