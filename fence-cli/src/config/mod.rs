@@ -4,6 +4,7 @@ mod check;
 mod lines;
 mod manifest;
 mod scenarios;
+mod targets;
 
 pub(crate) use check::Step;
 pub(crate) use lines::{ConfigError, Lines};
