@@ -198,16 +198,31 @@ impl Check<'_> {
         scenarios::check(class, proof, at)?;
         self.steps(&proof.prepare, READY, &at.key("prepare"))?;
         let holder = at.key("holder");
-        self.command(&proof.holder.command, READY, &holder.key("command"))?;
+        // The kit's path to a resource that has no process leads nowhere.
+        let without = |names: &[&'static str]| -> Vec<&'static str> {
+            let has_one = target.resource.is_some();
+            let kept = names
+                .iter()
+                .copied()
+                .filter(|name| has_one || *name != "resource");
+            kept.collect()
+        };
+        self.command(&proof.holder.command, &without(READY), &holder.key("command"))?;
         for variant in [Variant::Again, Variant::Journal, Variant::Unraised] {
             let further = proof.holder.with.of(variant).unwrap_or_default();
             let at = holder.key("with").key(variant.as_str());
             for (index, word) in further.iter().enumerate() {
-                self.template(word, HOLDER, at.index(index))?;
+                self.template(word, &without(HOLDER), at.index(index))?;
             }
         }
         if let Some(front) = &proof.front {
-            self.request(&front.write, WRITE, &at.key("front").key("write"))?;
+            let write = at.key("front").key("write");
+            self.request(&front.write, WRITE, &write)?;
+            if !front.write.headers.values().any(|value| value.as_str() == "{id}") {
+                return write.key("headers").fault(
+                    "no header is {id}; a write's id is read from one, such as headers = { Idempotency-Key = \"{id}\" }",
+                );
+            }
             self.request(&front.raise, READ, &at.key("front").key("raise"))?;
         }
         for (name, bound) in [("deadline_ms", proof.deadline_ms), ("idle_ms", proof.idle_ms)] {

@@ -169,10 +169,20 @@ impl Holder {
     /// Waits until the store has granted it the lock, as grant number `number` of the key, counted from 0.
     pub(crate) async fn granted(&self, half: &Half<'_>, number: usize) -> Result<&Granted, Trouble> {
         let granted = half.grants.granted(&half.task.class.name, &half.keys[0], number);
-        let granted = self
-            .awaits("its grant", granted)
-            .await?
-            .map_err(Trouble::lost("the lock store"))?;
+        let granted = match self.awaits("its grant", granted).await {
+            Err(ended @ Trouble::Ended { .. }) => return Err(self.misdeclared("command", &ended.to_string())),
+            Err(overrun @ Trouble::Overrun { .. }) if number == 0 => {
+                let (class, key) = (&half.task.class.name, &half.keys[0]);
+                let why = format!(
+                    "{overrun}; what it must be granted is the lock {key} of class {class}, under {{prefix}}"
+                );
+                return Err(self.misdeclared("command", &why));
+            }
+            awaited => awaited?.map_err(Trouble::lost("the lock store"))?,
+        };
+        half.is_registered(granted.token.as_i64())
+            .await
+            .map_err(Trouble::Declared)?;
         let granted = self.grant.get_or_init(|| granted);
         half.freshen()?;
         Ok(granted)
@@ -186,12 +196,24 @@ impl Holder {
     /// Waits until it stands at one of the gates at which its part has it stand.
     pub(crate) async fn at_gate(&self, gate: GateName) -> Result<Gate, Trouble> {
         let arrived = self.gates.arrived(gate.as_str());
-        self.awaits(&format!("it stood at {gate}"), arrived)
-            .await?
-            .map_err(|error| match error {
+        let awaited = self.awaits(&format!("it stood at {gate}"), arrived).await;
+        match awaited {
+            // The first holder finds nothing done, so that it has no reason to end well without its write.
+            Err(ended @ Trouble::Ended { ended: how, .. }) if self.name == "H1" && how.success() => {
+                Err(self.misdeclared("gates", &ended.to_string()))
+            }
+            awaited => awaited?.map_err(|error| match error {
                 GateError::Unknown { name, .. } => self.stray(&name),
                 error => Trouble::step("the holder's gates")(error),
-            })
+            }),
+        }
+    }
+
+    fn misdeclared(&self, key: &str, why: &str) -> Trouble {
+        Trouble::Declared(RunError::Declared {
+            at: self.declared.key(key),
+            why: why.to_owned(),
+        })
     }
 
     /// Waits until its first write has come to the path whole, whether it was handed on or is held.

@@ -31,6 +31,7 @@ pub(crate) async fn play<'a>(ground: Ground<'a>, task: Assignment<'a>) -> Result
         Err(trouble) => Some(trouble),
     };
     half.end_holders().await?;
+    half.shows_the_writes(trouble.is_none()).await?;
     if trouble.is_none() {
         half.was_freshened()?;
     }

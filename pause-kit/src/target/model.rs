@@ -32,7 +32,7 @@ impl Target {
     /// The program that a command's first word names: in PATH where the word has no slash, else seen from the folder.
     pub fn program(&self, word: &str) -> PathBuf {
         match word.contains('/') {
-            true => self.folder.join(word),
+            true => self.folder.join(word.strip_prefix("./").unwrap_or(word)),
             false => word.into(),
         }
     }

@@ -14,7 +14,7 @@ use crate::scenario::front;
 use crate::scenario::observe::grant_of;
 use crate::scenario::trouble::Trouble;
 use crate::services::Child;
-use crate::target::{Guard, RequestForm};
+use crate::target::{Guard, Place, RequestForm};
 
 use super::setup::balances;
 use super::steps::filled;
@@ -85,9 +85,21 @@ impl Half<'_> {
                 .await
                 .map_err(Trouble::step("a read of the kit's own failed"))?
                 .map_err(Trouble::step("a read of the kit's own failed"))?;
-            return ids(&answered.body, member).ok_or_else(|| Trouble::Step {
-                what: format!("a read of the kit's own was answered {}", answered.status),
-                source: String::from_utf8_lossy(&answered.body).into_owned().into(),
+            let read = Place::proof(self.task.class.name.as_str()).key("read");
+            let body = String::from_utf8_lossy(&answered.body);
+            return ids(&answered.body, member).ok_or_else(|| match answered.status {
+                // It was answered as a request that is right, or refused as one that is wrong.
+                200..500 => Trouble::Declared(RunError::Declared {
+                    at: read.key(if answered.status < 300 { "id" } else { "path" }),
+                    why: format!(
+                        "GET {path} was answered {}, which is no JSON array of objects with a text \"{member}\": {body}",
+                        answered.status
+                    ),
+                }),
+                status => Trouble::Step {
+                    what: format!("a read of the kit's own was answered {status}"),
+                    source: body.into(),
+                },
             });
         }
         let query = proof

@@ -1,6 +1,7 @@
 //! One half of a scenario: a database, a lock store's prefix, a resource and paths of its own.
 
 mod finish;
+mod fits;
 mod setup;
 mod steps;
 

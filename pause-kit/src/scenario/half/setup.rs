@@ -81,7 +81,7 @@ impl<'a> Half<'a> {
         if let (true, Some(file)) = (defeats, &target.defeat_sql) {
             sql_files::one(file)?.apply(&sql).await?;
             if task.class.guard == Guard::Mark {
-                admits_everything(&sql, at.key("defeat_sql")).await?;
+                admits_everything(&sql, task.class.name.as_str(), at.key("defeat_sql")).await?;
             }
         }
         let mut replicas = Vec::new();
@@ -110,7 +110,15 @@ impl<'a> Half<'a> {
             .map_err(RunError::lost("the lock store could not be opened"))?;
         let grants = Grants::watch(store.as_ref())
             .await
-            .map_err(RunError::lost("the lock store's grants could not be watched"))?;
+            .map_err(|error| RunError::Declared {
+                at: Place::target(&task.class.proof.target).key("setup"),
+                why: format!(
+                    "the lock store of tier {tier} is not ready once the set-up is done ({}); a step makes its epoch record, \
+                     {{ command = [\"{{fence}}\", \"epoch\", \"init\", \"--etcd\", \"{{etcd.{tier}}}\", \"--prefix\", \
+                     \"{{prefix}}\", \"--tier\", \"{tier}\"] }}",
+                    crate::run::chain(&error)
+                ),
+            })?;
         let commits = CommitOrder::start(&superuser(postgres)?, database.database())
             .await
             .map_err(RunError::lost("the order of commits could not be followed"))?;
@@ -123,7 +131,7 @@ impl<'a> Half<'a> {
             }
             None => Vec::new(),
         };
-        Ok(Half {
+        let half = Half {
             ground,
             task,
             name,
@@ -143,7 +151,9 @@ impl<'a> Half<'a> {
             holders: Default::default(),
             stops: Default::default(),
             revoked: Default::default(),
-        })
+        };
+        half.is_declared().await?;
+        Ok(half)
     }
 }
 
@@ -156,15 +166,13 @@ fn superuser(postgres: &Postgres) -> Result<tokio_postgres::Config, RunError> {
 
 /// Looks whether the guard is defeated: an older token of another grant must be admitted after a newer one. Rolled back, so
 /// that nothing of it stays.
-async fn admits_everything(sql: &tokio_postgres::Client, at: Place) -> Result<(), RunError> {
-    let look = "BEGIN; SELECT fence.admit('pause-kit.defeated', 'key', 2, 'two'); \
-                SELECT fence.admit('pause-kit.defeated', 'key', 1, 'one')";
-    let admitted = sql.batch_execute(look).await;
-    let ended = sql.batch_execute("ROLLBACK").await;
-    let failed = RunError::sql(
-        at,
-        "fence.admit refuses all the same once it was applied".to_owned(),
+async fn admits_everything(sql: &tokio_postgres::Client, class: &str, at: Place) -> Result<(), RunError> {
+    let look = format!(
+        "BEGIN; SELECT fence.admit('{class}', 'pause-kit', 2, 'two'); SELECT fence.admit('{class}', 'pause-kit', 1, 'one')"
     );
+    let admitted = sql.batch_execute(&look).await;
+    let ended = sql.batch_execute("ROLLBACK").await;
+    let failed = RunError::sql(at, "fence.admit still refuses once it was applied".to_owned());
     admitted.map_err(failed)?;
     ended.map_err(RunError::lost(
         "a transaction of the kit's own could not be ended",
