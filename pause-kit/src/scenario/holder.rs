@@ -231,7 +231,8 @@ impl Holder {
             1 => "its write was answered".to_owned(),
             _ => format!("its write number {number} was answered"),
         };
-        self.awaits(&awaited, self.answered_write(number, passed_on)).await
+        self.awaits(&awaited, self.answered_write(number, passed_on))
+            .await
     }
 
     /// The same of the first write of a holder that is no longer there: only the path knows.
