@@ -151,6 +151,19 @@ pub(super) fn scenarios(count: usize) -> String {
 const REFUSED: &str =
     "the late write was refused as stale, and the same schedule without the guard went wrong";
 
+/// The scenarios in whose twins the guard is in force, in words.
+fn guarded_twins(evidence: &Evidence) -> String {
+    let twins = evidence
+        .scenarios
+        .iter()
+        .filter(|one| !one.id.defeats_the_guard());
+    let twins = twins.map(|one| {
+        let (id, left_out) = (one.id, one.id.left_out());
+        format!(" {id} was run with the guard, and without {left_out}.")
+    });
+    twins.collect()
+}
+
 /// How many controls held, in words.
 fn controls(held: usize) -> String {
     match held {
@@ -197,9 +210,10 @@ fn last(plan: &Plan, evidence: &Evidence) -> String {
             count(Verdict::Inconclusive)
         ),
         Halves::DefeatedOnly => format!(
-            "{} of {} without the guard went wrong. Nothing is proven by this: it is what the guard is for.",
+            "{} of {} without the guard went wrong.{} Nothing is proven by this: it is what the guard is for.",
             count(Verdict::Violated),
-            scenarios(all)
+            scenarios(all),
+            guarded_twins(evidence)
         ),
     }
 }

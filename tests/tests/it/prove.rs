@@ -170,6 +170,20 @@ fn without_the_guard_the_table_names_the_corruption_and_the_code_is_1() {
 }
 
 #[test]
+fn a_twin_whose_guard_is_in_force_loses_an_update_and_the_table_says_what_was_left_out() {
+    let run = prove(&["--danger-unfenced", "--scenario", "S04b", "--seed", "7"]);
+    assert_eq!(run.code, Some(1), "{}", run.text);
+    let words = run.text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for said in [
+        "without raising the mark before the read: order-7 was refunded twice: by H1",
+        ", against lost update 1 of 1 scenario",
+        "S04b was run with the guard, and without raising the mark before the read.",
+    ] {
+        assert!(words.contains(said), "{said}: {}", run.text);
+    }
+}
+
+#[test]
 fn the_guarded_halves_alone_hold_and_prove_nothing() {
     let temporary = tempfile::tempdir().unwrap();
     let out = temporary.path().join("evidence");
