@@ -75,8 +75,16 @@ impl<'h> Facts<'h> {
         attempts.map(|attempt| (&attempt.op, attempt.expected)).collect()
     }
 
+    /// Whether it is an attempt of a holder whose lease had ended by the time of its answer.
     pub(super) fn is_late(&self, op: &Op) -> bool {
-        self.attempts().iter().any(|(late, _)| *late == op)
+        let is_attempt = self.attempts().iter().any(|(attempt, _)| *attempt == op);
+        let grant = self.request(op).and_then(|(_, request)| request.grant.as_deref());
+        let answered = self.answer(op).map(|(at, _)| at);
+        let mut ends = self.events.iter().filter_map(|(_, at, event)| match event {
+            Event::LeaseEnd(end) if Some(end.grant.as_str()) == grant => Some(at),
+            _ => None,
+        });
+        is_attempt && ends.any(|ended| answered.is_none_or(|answered| *ended <= answered))
     }
 
     pub(super) fn request(&self, op: &Op) -> Option<(At, &'h Request)> {

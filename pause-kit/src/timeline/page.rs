@@ -115,8 +115,8 @@ impl Drawing {
         html.raw("<p class=\"sum\">");
         match unfenced {
             true => {
-                html.element("<strong>", count(of(Verdict::Violated), "scenario"), "</strong>");
-                html.raw(" of ").text(all).raw(
+                html.element("<strong>", of(Verdict::Violated), "</strong>");
+                html.raw(" of ").text(count(all, "scenario")).raw(
                     " went wrong without the guard. Nothing is proven by this: it is what the guard is for.",
                 );
             }

@@ -77,10 +77,14 @@ impl Side<'_> {
         if last {
             states.clear();
         }
+        // What follows from another broken rule would mark every step; alone it is all that there is to be shown.
+        let alone = self.broken.iter().all(follows);
         let rules: Vec<&InvariantBroken> = self
             .broken
             .iter()
-            .filter(|broken| !follows(broken) && broken.lines.iter().any(|line| step.lines.contains(line)))
+            .filter(|broken| {
+                (alone || !follows(broken)) && broken.lines.iter().any(|line| step.lines.contains(line))
+            })
             .collect();
         html.raw("<li class=\"").raw(tone(step.tone));
         html.raw(if rules.is_empty() { "" } else { " shows" });

@@ -195,7 +195,13 @@ impl<'a> Article<'a> {
         });
         html.raw("<span class=\"who\">")
             .text(&request.holder)
-            .raw("&#8217;s late write<b>token ");
+            .raw("&#8217;s ")
+            .raw(if half.facts.is_late(op) {
+                "late write"
+            } else {
+                "write"
+            })
+            .raw("<b>token ");
         html.text(
             request
                 .presented

@@ -124,10 +124,11 @@ impl Teller<'_, '_> {
 
     /// Whether the successor wrote, and what it had to wait for.
     fn wrote(&self, holder: &str, grant: &str) -> String {
+        let attempts: Vec<&Op> = self.facts.attempts().into_iter().map(|(op, _)| op).collect();
         let mut writes: Vec<_> = self.facts.requests().collect();
         writes.retain(|(_, request)| {
             let is_own = request.work == Work::Write && request.grant.as_deref() == Some(grant);
-            is_own && !self.facts.is_late(&request.op)
+            is_own && !attempts.contains(&&request.op)
         });
         writes.sort_by_key(|(at, _)| *at);
         let said = |op: &Op| self.facts.said(op);

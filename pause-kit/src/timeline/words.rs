@@ -11,7 +11,7 @@ use crate::judge::Invariant;
 /// The time since the run began, in seconds.
 pub(super) fn clock(at: At) -> String {
     format!(
-        "{}.{:03} s",
+        "{}.{:03}\u{A0}s",
         at.as_nanos() / 1_000_000_000,
         at.as_nanos() / 1_000_000 % 1_000
     )
@@ -156,7 +156,7 @@ pub(super) fn by_weight(broken: &[InvariantBroken]) -> Vec<&InvariantBroken> {
 
 /// Whether the rule breaks because another one did, so that its lines tell of the whole run.
 pub(super) fn follows(broken: &InvariantBroken) -> bool {
-    matches!(broken.invariant, Some(6 | 9))
+    matches!(broken.invariant, Some(6 | 9)) || broken.name == Invariant::LostUpdate.name()
 }
 
 /// What a rule demands.

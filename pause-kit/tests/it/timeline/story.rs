@@ -1,11 +1,11 @@
 //! What the page says happened.
 
 use pause_kit::evidence::Verdict;
-use pause_kit::history::Half;
+use pause_kit::history::{Attempt, Half, Outcome};
 
 use super::{between, drawing, let_in};
 use crate::judge::forms::{held, idle, late_send, queued};
-use crate::judge::tape::Tape;
+use crate::judge::tape::{Tape, http};
 
 fn told(verdict: Verdict, halves: Vec<Tape>) -> String {
     let page = drawing([(verdict, halves)]).page();
@@ -76,4 +76,39 @@ fn a_run_without_the_guard_and_one_that_shows_nothing_are_told_as_such() {
         void.ends_with("This shows nothing either way: the holder was never granted."),
         "{void}"
     );
+}
+
+#[test]
+fn several_attempts_are_told_in_the_order_of_time_and_a_rightful_one_as_such() {
+    let mut tape = late_send("S03", Half::Guarded);
+    tape.run.attempts = vec![
+        Attempt::new("H1-early", Outcome::Legal),
+        Attempt::new("H1-late", Outcome::Refused),
+    ];
+    tape.request("H1-early", "g1", Some("g1:2"), 5, 5)
+        .answer("H1-early", 6, http(201, None));
+    let told = told(Verdict::Proven, vec![tape]);
+    let expected = "H1 sent its write with token …689; the resource accepted it, and rightly: nobody newer had been in touch. H1 was \
+         stopped for 31 ms. H1's lease was revoked; H2 took over with token …690 and wrote. H1 woke up and sent its write \
+         with token …689; the resource refused it, because it had seen …690.";
+    assert!(told.starts_with(expected), "{told}");
+}
+
+#[test]
+fn a_write_of_a_holder_whose_lease_still_runs_is_not_called_late() {
+    let mut tape = Tape::new("S18", Half::Guarded, pause_kit::history::Exercise::Control);
+    tape.run.attempts = vec![Attempt::new("H1-write", Outcome::Legal)];
+    tape.grant(0, "H1", "g1").stop("H1", 10, 40);
+    tape.request("H1-write", "g1", Some("g1:1"), 41, 41)
+        .answer("H1-write", 43, http(201, None))
+        .lease_end(50, "g1", "released");
+    let page = drawing([(Verdict::Held, vec![tape])]).page();
+    assert!(!page.contains("late write<"), "{page}");
+    let pictures = between(&page, "<section class=\"meet\">", "</section>");
+    assert!(
+        pictures[0].contains("H1&#8217;s write") && pictures[0].contains("accepted, rightly"),
+        "{pictures:?}"
+    );
+    let steps = between(&page, "<li class=\"right", "</li>");
+    assert!(steps[0].contains("H1 sends its write with token"), "{steps:?}");
 }
