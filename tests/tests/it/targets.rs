@@ -43,3 +43,160 @@ fn a_service_in_python_with_holders_in_shell_is_proven_and_violated_without_its_
 fn a_holder_in_javascript_straight_to_postgresql_is_proven_and_violated_without_its_one_line_of_fencing() {
     proven_and_violated_without_its_fence("node-postgres", &["S02"]);
 }
+
+/// A mistake: the example, the file, what it says, what it says instead, the text on the line that must be named, and words
+/// of the message.
+type Mistake = (
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static [&'static str],
+);
+
+const MISTAKES: [Mistake; 13] = [
+    // Found before anything starts.
+    (
+        "python-http",
+        "fence.toml",
+        "\"./stock.py\"",
+        "\"./stocks.py\"",
+        "command = [\"./stocks.py",
+        &["no executable file", "stocks.py"],
+    ),
+    (
+        "node-postgres",
+        "fence.toml",
+        "\"before-send\"]",
+        "\"before-commit\"]",
+        "scenarios = ",
+        &["S01", "\"before-send\"", "gates = ["],
+    ),
+    (
+        "node-postgres",
+        "fence.toml",
+        "defeat_sql = \"admit_everything.sql\"",
+        "defeat = \"fresher-token\"",
+        "target = \"library\"",
+        &["no front", "defeat_sql"],
+    ),
+    (
+        "python-http",
+        "fence.toml",
+        "headers = { Idempotency-Key = \"{id}\" }",
+        "",
+        "proof.front.write]",
+        &["no header is {id}", "Idempotency-Key = \"{id}\""],
+    ),
+    (
+        "node-postgres",
+        "fence.toml",
+        "\"{database_url}\", \"{key}\"",
+        "\"{resource}\", \"{key}\"",
+        "command = [\"node\"",
+        &["{resource} has no value here", "{database_url}"],
+    ),
+    // Found by a run.
+    (
+        "python-http",
+        "stock.py",
+        "import psycopg\n",
+        "import psycopgg\n",
+        "./stock.py",
+        &[
+            "ended with status 1 before it listened",
+            "No module named 'psycopgg'",
+        ],
+    ),
+    (
+        "node-postgres",
+        "fence.toml",
+        "fence.declare('library.document'",
+        "fence.declare('library.documents'",
+        "setup = [",
+        &["SELECT fence.declare('library.document', 'entity')"],
+    ),
+    (
+        "node-postgres",
+        "fence.toml",
+        "register_epoch('entity', 1)",
+        "register_epoch('entity', 2)",
+        "setup = [",
+        &["epoch 1", "SELECT fence.register_epoch('entity', 1)"],
+    ),
+    (
+        "node-postgres",
+        "publish.js",
+        "      await gate('before-send');\n",
+        "",
+        "gates = [",
+        &[
+            "holder.gates",
+            "H1 ended with status 0 before it stood at before-send",
+        ],
+    ),
+    (
+        "node-postgres",
+        "fence.toml",
+        "document = '{key}'",
+        "document = 'no {key}'",
+        "proof.read]",
+        &["the read shows nothing", "every write on {key}"],
+    ),
+    (
+        "node-postgres",
+        "publish.js",
+        "[`${grant}:${number}`,",
+        "[`edition-${grant}`,",
+        "id = \"id\"",
+        &["names no grant", "with a number after it"],
+    ),
+    (
+        "node-postgres",
+        "fence.toml",
+        "table = \"public.edition\"",
+        "table = \"public.editions\"",
+        "table = ",
+        &["cannot be read", "42P01"],
+    ),
+    (
+        "node-postgres",
+        "admit_everything.sql",
+        "FUNCTION fence.admit(",
+        "FUNCTION fence.admits(",
+        "defeat_sql = ",
+        &["fence.admit still refuses"],
+    ),
+];
+
+#[test]
+fn each_mistake_in_a_strangers_file_is_code_2_with_its_line_and_what_to_write() {
+    for (name, file, sound, fault, line, words) in MISTAKES {
+        let copy = example(name).copy().unwrap().with(file, sound, fault).unwrap();
+        let text = std::fs::read_to_string(copy.path().join("fence.toml")).unwrap();
+        let before = text.split(line).next().unwrap();
+        let line = before.matches('\n').count() + 1;
+        let run = copy
+            .prove(&binary("fence"), &["--scenario", "S02", "--seed", "7"])
+            .unwrap();
+        let told = run
+            .text
+            .lines()
+            .find(|line| line.starts_with("error"))
+            .unwrap_or_default();
+        assert_eq!(run.code, Some(2), "{fault}: {}", run.text);
+        assert!(
+            told.contains(&format!("fence.toml:{line}: ")),
+            "{fault}, line {line}: {}",
+            run.text
+        );
+        for word in words {
+            assert!(
+                run.text.contains(word),
+                "{fault}: {word:?} is not in: {}",
+                run.text
+            );
+        }
+    }
+}
