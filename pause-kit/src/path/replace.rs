@@ -127,6 +127,12 @@ pub(crate) fn apply(
     }
     let mut at = decided;
     'bytes: while at < flow.bytes.len() {
+        let earlier =
+            |replaced: &&Replaced| (replaced.offset..replaced.offset + replaced.length).contains(&at);
+        if let Some(replaced) = flow.replaced.iter().find(earlier) {
+            at = replaced.offset + replaced.length;
+            continue;
+        }
         for rule in &rules {
             match rule.fits(&flow.bytes[at..]) {
                 Fit::Whole => {

@@ -215,9 +215,7 @@ impl State {
         for index in 0..self.log.connections.len() {
             let number = ConnectionNumber::from_index(index);
             for direction in Direction::BOTH {
-                let flow = self.log.connections[index].flow(direction);
-                let replaced = flow.replaced.last().map_or(0, |last| last.offset + last.length);
-                let gone = flow.forwarded().max(replaced);
+                let gone = self.log.connections[index].flow(direction).forwarded();
                 let control = self.control_mut(number, direction);
                 control.decided = gone.max(control.taken);
                 // Nobody waits for the rest of a pattern that may begin at the end of what is here.

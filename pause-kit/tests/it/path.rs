@@ -232,6 +232,26 @@ async fn a_pattern_in_two_chunks_is_replaced_and_counted() {
 }
 
 #[tokio::test]
+async fn a_replacement_that_comes_later_reaches_what_is_held_and_not_what_has_gone() {
+    let (_resource, path, mut holder, mut server) = connected(PathOptions::plain()).await;
+    let hold = path.hold(Hold::new(Direction::ToResource).on_every().at_byte(6));
+    holder.write_all(b"token1;token1;aab token").await.unwrap();
+    assert_eq!(read_exactly(&mut server, 6).await, b"token1");
+    assert_eq!(soon(hold.engaged()).await.at_byte, 6);
+    soon(path.wait(|log| (log.connections()[0].to_resource.received() == 23).then_some(()))).await;
+    let first = path.replace(Replacement::new(Direction::ToResource, "aab", "aaa").unwrap());
+    let fresher = path.replace(Replacement::new(Direction::ToResource, "token1", "token2").unwrap());
+    hold.release();
+    assert_eq!(read_exactly(&mut server, 17).await, b";token2;aaa token");
+    assert_eq!((first.fired(), fresher.fired()), (1, 1));
+    // What stands in the place of a pattern is not searched again, and a rule that was taken back replaces nothing more.
+    path.withdraw(&fresher);
+    holder.write_all(b";token1;aab;").await.unwrap();
+    assert_eq!(read_exactly(&mut server, 12).await, b";token1;aaa;");
+    assert_eq!((first.fired(), fresher.fired()), (2, 1));
+}
+
+#[tokio::test]
 async fn the_beginning_of_a_pattern_goes_on_when_nothing_follows() {
     let (_resource, path, mut holder, mut server) = connected(PathOptions::plain()).await;
     let replaced = path.replace(Replacement::new(Direction::ToResource, "aab", "xyz").unwrap());
