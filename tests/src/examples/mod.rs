@@ -165,34 +165,46 @@ impl Copy {
 }
 
 impl Proved {
-    /// Whether every scenario was proven, the late write refused as stale, and corrupt without the guard.
+    /// Whether every scenario with a twin was proven, the late write refused as stale, and corrupt without the guard; and
+    /// every control held.
     pub fn is_proven(&self) -> bool {
-        let proven = |scenario: &Value| {
-            let refused = scenario["on"]["outcome"]
-                .as_str()
-                .is_some_and(|outcome| outcome.ends_with("REF"));
-            let corrupt = scenario["defeated"]["violated"]
-                .as_array()
-                .is_some_and(|broken| !broken.is_empty());
-            scenario["verdict"] == "proven" && refused && corrupt
+        let refused = |outcome: &str| outcome.split("; ").all(|one| one == "REF");
+        let proven = |scenario: &Value| match is_control(scenario) {
+            true => scenario["verdict"] == "held",
+            false => {
+                let broken = scenario["defeated"]["violated"].as_array();
+                scenario["verdict"] == "proven"
+                    && scenario["on"]["outcome"].as_str().is_some_and(refused)
+                    && broken.is_some_and(|broken| !broken.is_empty())
+            }
         };
-        self.code == Some(0) && self.scenarios().all(proven) && self.scenarios().next().is_some()
+        self.code == Some(0) && self.scenarios().all(proven) && self.has_twins()
     }
 
-    /// Whether every scenario was violated, by a late write of the first holder that was accepted.
+    /// Whether every scenario with a twin was violated, by a late write that was accepted.
     pub fn is_violated(&self) -> bool {
         let violated = |scenario: &Value| {
             let broken = scenario["on"]["violated"].as_array().into_iter().flatten();
             let mut late = broken.filter_map(|one| one["why"].as_str());
             scenario["verdict"] == "violated"
-                && late.any(|why| why.starts_with("H1-write-1 of H1") && why.contains("was accepted"))
+                && late.any(|why| why.contains("-write-") && why.contains("was accepted although it"))
         };
-        self.code == Some(1) && self.scenarios().all(violated) && self.scenarios().next().is_some()
+        let mut twins = self.scenarios().filter(|scenario| !is_control(scenario));
+        self.code == Some(1) && twins.all(violated) && self.has_twins()
+    }
+
+    fn has_twins(&self) -> bool {
+        self.scenarios().any(|scenario| !is_control(scenario))
     }
 
     fn scenarios(&self) -> impl Iterator<Item = &Value> {
         self.evidence["scenarios"].as_array().into_iter().flatten()
     }
+}
+
+/// Whether it has no half without the guard.
+fn is_control(scenario: &Value) -> bool {
+    scenario["defeated"].is_null()
 }
 
 fn copy_tree(from: &Path, to: &Path) -> Result<(), Failure> {
