@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use fence_core::{ClassName, Day, Disorder, ProofOutcome};
+use pause_kit::timeline;
 use serde::Serialize;
 
 use super::calendar::written;
@@ -45,6 +46,9 @@ pub(super) fn findings(ground: &Ground<'_>, disorders: Vec<(ClassName, Disorder)
     if let Seen::Something(something) = ground.seen {
         found.extend(ground.doubts(something));
         found.extend(ground.guard_forms(something));
+        if something.doubts.values().all(Vec::is_empty) {
+            found.extend(page(something));
+        }
     }
     found.sort_by(|one, other| one.class.cmp(&other.class));
     found
@@ -270,6 +274,30 @@ impl Ground<'_> {
         let folder = folder.map(|target| shortened(&target.guard_sql, &self.manifest.folder));
         (folder.unwrap_or_default(), self.in_manifest(&steps))
     }
+}
+
+/// A page beside the evidence that is not whole, or of other evidence: each class whose proof it would picture is named.
+fn page(something: &Something) -> Vec<Finding> {
+    let bundle = &something.bundle;
+    let what = match timeline::is_whole_beside(bundle) {
+        Ok(true) => return Vec::new(),
+        Ok(false) => "it is not the whole page of this evidence".to_owned(),
+        Err(error) => format!("it cannot be read: {}", exit::chain(&error)),
+    };
+    let file = bundle.file().with_file_name(timeline::FILE);
+    let folder = file.parent().unwrap_or(Path::new("."));
+    let next = format!(
+        "remove it, or draw it again with `fence timeline {}`",
+        folder.display()
+    );
+    let finding = |class: &ClassName| Finding {
+        class: class.clone(),
+        file: file.clone(),
+        line: None,
+        what: what.clone(),
+        next: next.clone(),
+    };
+    something.proofs.keys().map(finding).collect()
 }
 
 /// A path without the folder that everybody knows.

@@ -43,12 +43,16 @@ impl Evidence {
 
     /// The names of the histories beside it, in the order of the scenarios.
     pub fn histories(&self) -> Vec<&str> {
-        let files = self.scenarios.iter().flat_map(|scenario| {
+        self.files().map(|file| file.history.as_str()).collect()
+    }
+
+    /// The histories beside it with their digests, in the order of the scenarios.
+    pub fn files(&self) -> impl Iterator<Item = &HistoryFile> {
+        self.scenarios.iter().flat_map(|scenario| {
             let on = scenario.on.as_ref().map(|half| &half.history);
             let defeated = scenario.defeated.as_ref().map(|half| &half.history);
             on.into_iter().chain(defeated)
-        });
-        files.map(|file| file.history.as_str()).collect()
+        })
     }
 }
 

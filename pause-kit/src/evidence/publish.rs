@@ -117,8 +117,9 @@ impl Publication {
     }
 }
 
-/// The first entry, by name, that is neither `evidence.json`, nor a history that it names, nor their picture. An `evidence.json` that cannot be
-/// read is foreign itself, once nothing else is: it tells of nobody else's work.
+/// The first entry, by name, that is neither `evidence.json`, of this form or an older one, nor a history that it names, nor
+/// their picture. An `evidence.json` that cannot be read is foreign itself, once nothing else is: it tells of nobody else's
+/// work.
 fn foreign_entry(folder: &Path) -> io::Result<Option<String>> {
     let mut entries = std::fs::read_dir(folder)?.collect::<io::Result<Vec<_>>>()?;
     if entries.is_empty() {
@@ -132,7 +133,7 @@ fn foreign_entry(folder: &Path) -> io::Result<Option<String>> {
     };
     let evidence: Option<Evidence> = serde_json::from_slice(&text)
         .ok()
-        .filter(|evidence: &Evidence| evidence.schema == SCHEMA);
+        .filter(|evidence: &Evidence| evidence.schema <= SCHEMA);
     let own = evidence.as_ref().map(Evidence::histories).unwrap_or_default();
     for entry in &entries {
         let name = entry.file_name();

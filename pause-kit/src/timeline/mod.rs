@@ -31,5 +31,5 @@ mod story;
 mod words;
 
 pub use bundle::RedrawError;
-pub use own::is_page;
+pub use own::{is_page, is_whole_beside};
 pub use page::{Drawing, FILE};

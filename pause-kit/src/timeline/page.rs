@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
 use super::html::Html;
-use super::own::BEGIN;
+use super::own::{BEGIN, END};
 use super::scenario::{Article, verdict};
 use super::words::count;
 use crate::evidence::{Evidence, ScenarioEvidence, Verdict};
@@ -91,7 +91,7 @@ impl Drawing {
             .append(body)
             .raw("<script>")
             .raw(SCRIPT)
-            .raw("</script>\n</body>\n</html>\n");
+            .raw(END);
         page.into_string()
     }
 

@@ -164,10 +164,6 @@ fn of_files(project: &Project, evidence: &Value) -> Result<Vec<Fault>, Failure> 
     let mut faults = Vec::new();
     for item in fs::read_dir(project.path().join("fence-evidence"))? {
         let name = item?.file_name().to_string_lossy().into_owned();
-        // A picture of the evidence; the registers do not look at it.
-        if name == pause_kit::timeline::FILE {
-            continue;
-        }
         let path = format!("fence-evidence/{name}");
         let cut = move |text: &str| {
             let kept = text.trim_end().rfind('\n').map_or(0, |end| end + 1);
