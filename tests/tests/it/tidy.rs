@@ -102,6 +102,18 @@ fn no_lint_is_silenced_without_a_reason() {
 }
 
 #[test]
+fn nothing_that_git_is_told_to_ignore_is_tracked() {
+    let output = std::process::Command::new("git")
+        .args(["ls-files", "--cached", "--ignored", "--exclude-standard"])
+        .current_dir(root())
+        .output()
+        .expect("git lists the repository's files");
+    assert!(output.status.success(), "git ls-files failed");
+    let tracked = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(tracked, "", ".gitignore names these, and yet they are tracked");
+}
+
+#[test]
 fn no_unfinished_work_is_left_without_an_owner() {
     for (file, code) in crate::source::sources() {
         for word in ["todo!(", "unimplemented!(", "#[ignore"] {
