@@ -24,6 +24,7 @@ mod linear;
 mod lost_update;
 mod probes;
 mod said;
+mod search;
 mod stale;
 mod state;
 mod verdict;

@@ -1,6 +1,6 @@
 //! Whole histories, as a run makes them.
 
-use pause_kit::history::{Half, Outcome};
+use pause_kit::history::{Event, Half, Outcome};
 use pause_kit::judge::{Invariant, Verdict, judge};
 
 use super::forms::{held, idle, late_send, queued};
@@ -116,4 +116,18 @@ fn a_violation_names_the_lines_that_show_it() {
         .map(|(_, _, event)| serde_json::to_string(event).unwrap())
         .collect();
     assert!(shown.len() == 2 && shown[1].contains("g1:1"), "{shown:?}");
+}
+
+#[test]
+fn a_history_with_fifty_thousand_reads_is_judged_like_a_short_one() {
+    let mut tape = late_send("S01", Half::Guarded);
+    let (at, read) = tape
+        .events
+        .iter()
+        .find(|(_, event)| matches!(event, Event::Read(read) if read.by == "kit"))
+        .cloned()
+        .unwrap();
+    let again = (0..50_000).map(|_| (at, read.clone()));
+    tape.events.extend(again);
+    assert_eq!(judge(&tape.history()).verdict, Verdict::Held);
 }
