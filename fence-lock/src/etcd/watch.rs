@@ -77,6 +77,13 @@ pub enum WatchError {
     Store(#[from] StoreError),
 }
 
+/// A grant that stands at the key of another lock: whoever made it excludes nobody.
+#[derive(Debug, thiserror::Error)]
+#[error("the grant in it is of a lock whose key is {right:?}")]
+struct Misplaced {
+    right: String,
+}
+
 /// The stream of grant events of one store, in revision order. See [`EtcdStore::watch_grants`].
 pub struct GrantWatch {
     store: EtcdStore,
@@ -193,6 +200,14 @@ impl GrantWatch {
     fn granted(&self, kv: &KeyValue) -> Result<GrantEvent, StoreError> {
         let record: GrantRecord = decode(kv.key(), kv.value())?;
         let at = revision_of(kv.key(), kv.create_revision())?;
+        let right = self.store.inner.layout.lock(&record.class, &record.key).held();
+        if kv.key() != right.as_bytes() {
+            let source = Misplaced { right };
+            return Err(StoreError::Foreign {
+                key: String::from_utf8_lossy(kv.key()).into_owned(),
+                source: Box::new(source),
+            });
+        }
         Ok(GrantEvent::Granted {
             class: record.class,
             key: record.key,

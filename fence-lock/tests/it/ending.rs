@@ -8,7 +8,7 @@ use fence_lock::{
 };
 
 use crate::clock::now;
-use crate::support::{ShortLived, class, key, raw, session, session_of, store, ttl};
+use crate::support::{ShortLived, class, fresh_prefix, key, raw, session, session_of, store, store_in, ttl};
 
 async fn next(watch: &mut GrantWatch) -> GrantEvent {
     tokio::time::timeout(Duration::from_secs(20), watch.next())
@@ -194,4 +194,23 @@ async fn a_lease_shorter_than_asked_for_is_given_back() {
         (asked, granted),
         (fence_core::Ttl::default(), ttl().as_duration())
     );
+}
+
+#[tokio::test]
+async fn a_grant_at_the_key_of_another_lock_excludes_nobody_and_is_not_told_as_one() {
+    let prefix = fresh_prefix();
+    let store = store_in(&prefix).await;
+    let session = session(&store).await;
+    let _hold = session.acquire(&class(), &key("acct-1")).await.unwrap();
+    let right = format!("{prefix}/lock/{}/acct-1/held", class());
+    let record = raw().await.get(right.as_str(), None).await.unwrap();
+    let record = record.kvs()[0].value().to_vec();
+
+    let mut watch = store.watch_grants().await.unwrap();
+    let wrong = format!("{prefix}/lock/{}/acct-1x/held", class());
+    raw().await.put(wrong.as_str(), record, None).await.unwrap();
+    let told = tokio::time::timeout(Duration::from_secs(20), watch.next()).await;
+    let error = told.expect("an event within 20 s").unwrap_err();
+    let chain = format!("{error:?}");
+    assert!(chain.contains(&wrong) && chain.contains(&right), "{chain}");
 }
