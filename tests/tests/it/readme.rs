@@ -76,6 +76,38 @@ fn the_ten_minutes_in_sql_guard_a_table_and_refuse_the_stale_holder() {
 }
 
 #[test]
+fn the_python_of_the_ten_minutes_writes_under_its_token_and_is_refused_under_an_older_one() {
+    let shell = blocks("sh");
+    let install = shell[1].trim_end().rsplit_once('\n').unwrap().0;
+    let python = blocks("python");
+    let [python] = python.as_slice() else {
+        panic!("README has {} blocks of Python", python.len())
+    };
+    let (once, holder) = (&blocks("sql")[0], &blocks("sql")[1]);
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("order.py");
+    let begin = "import os, sys, psycopg\norder_id, token, grant = 42, int(sys.argv[1]), sys.argv[2]\n";
+    std::fs::write(&script, format!("{begin}{python}")).unwrap();
+    let script = script.display();
+    // Debian's own Python has Debian's psycopg, whatever else stands in PATH.
+    let (output, said, complained) = beside_a_database(&format!(
+        "{install}\npsql \"$DATABASE_URL\" --no-psqlrc -q <<'SQL'\n{once}{holder}SQL\n\
+         /usr/bin/python3 {script} 281474976710690 e5a1\n\
+         if /usr/bin/python3 {script} 281474976710689 d4c2; then echo 'let in'; fi\n\
+         psql \"$DATABASE_URL\" -Atc 'SELECT state FROM orders WHERE id = 42'\n",
+    ));
+    assert!(output.status.success(), "{said}{complained}");
+    assert!(
+        said.ends_with("sent\n") && !said.contains("let in"),
+        "{said}{complained}"
+    );
+    assert!(
+        complained.contains("presented 281474976710689, seen 281474976710690"),
+        "{complained}"
+    );
+}
+
+#[test]
 fn the_page_that_goes_with_the_static_command_guards_a_table_too() {
     let page = "fence-cli/dist/README.md";
     let (shell, sql) = (blocks_of(page, "sh"), blocks_of(page, "sql"));
