@@ -81,11 +81,12 @@ lists=$(mktemp)
 trap 'rm -f "$lists"' EXIT
 
 rm -rf "$out" "$out.tar.gz"
-mkdir -p "$out/sql" "$out/defeat"
+mkdir -p "$out/sql" "$out/defeat" "$out/docs"
 cp "target/dist-build/$target/release/fence" "$out/fence"
 cp fence-pg/sql/*.sql "$out/sql/"
 cp reference-resource/defeat/admit_everything.sql "$out/defeat/"
 cp fence-cli/dist/README.md LICENSE-MIT LICENSE-APACHE "$out/"
+cp docs/*.md "$out/docs/"
 third_party >"$out/THIRD-PARTY.txt"
 find "$out" -type d -exec chmod 755 {} +
 find "$out" -type f -exec chmod 644 {} +

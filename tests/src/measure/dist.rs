@@ -94,6 +94,9 @@ fn wanted() -> Result<BTreeSet<String>, Failure> {
     for item in fs::read_dir(root().join("fence-pg/sql"))? {
         wanted.insert(format!("sql/{}", item?.file_name().to_string_lossy()));
     }
+    for page in ["minting.md", "reading-a-proof.md", "targets.md"] {
+        wanted.insert(format!("docs/{page}"));
+    }
     Ok(wanted)
 }
 
