@@ -98,7 +98,7 @@ pub(crate) fn run(arguments: &ProveArguments) -> Result<Ending, Failure> {
         Some(Err(error)) => (Kept::Failed, Err(Failure::usage(error))),
         None => (Kept::NotAsked, Ok(ending(&plan, &report))),
     };
-    say::show(&summary::text(&plan, &report.evidence, &kept, wrap::columns()));
+    say::show(&summary::text(&plan, &report, &kept, wrap::columns()));
     ending
 }
 

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use pause_kit::evidence::{Evidence, InvariantBroken, RefusalSeen, ScenarioEvidence, Verdict};
 use pause_kit::judge::Invariant;
 use pause_kit::plan::{Halves, Plan};
+use pause_kit::run::Report;
+use pause_kit::timeline::Drawing;
 
 use super::wrap;
 
@@ -22,7 +24,8 @@ pub(super) enum Kept {
 const INDENT: usize = 10;
 
 /// The whole text, in lines of at most `columns`, as far as words allow.
-pub(super) fn text(plan: &Plan, evidence: &Evidence, kept: &Kept, columns: usize) -> String {
+pub(super) fn text(plan: &Plan, report: &Report, kept: &Kept, columns: usize) -> String {
+    let (evidence, drawing) = (&report.evidence, report.drawing());
     let width = evidence
         .scenarios
         .iter()
@@ -37,7 +40,7 @@ pub(super) fn text(plan: &Plan, evidence: &Evidence, kept: &Kept, columns: usize
             scenario.class.as_str(),
             verdict(plan.halves, scenario),
         ));
-        for detail in details(plan, scenario) {
+        for detail in details(plan, scenario, &drawing) {
             text.push_str(&wrap::wrapped(&detail, INDENT, columns));
         }
     }
@@ -88,8 +91,17 @@ fn only_blocks(scenario: &ScenarioEvidence) -> bool {
     broken.peek().is_some() && broken.all(|one| one.invariant == Invariant::BoundedBlock.number())
 }
 
-fn details(plan: &Plan, scenario: &ScenarioEvidence) -> Vec<String> {
+fn details(plan: &Plan, scenario: &ScenarioEvidence, drawing: &Drawing) -> Vec<String> {
     let mut details = vec![scenario.id.summary().to_owned()];
+    if let (Some(on), Verdict::Violated) = (&scenario.on, scenario.verdict) {
+        details.push(drawing.story(scenario));
+        let broken: Vec<String> = on.violated.iter().flatten().map(rule).collect();
+        details.push(format!("broken with the guard in force: {}", broken.join(", ")));
+        if on.violated.iter().flatten().any(lets_late_writes_in) {
+            details.push(LET_IN.to_owned());
+        }
+        return details.iter().map(|detail| wrap::short_ids(detail)).collect();
+    }
     if let Some(why) = &scenario.why {
         details.push(format!("because: {why}"));
     }
@@ -101,9 +113,6 @@ fn details(plan: &Plan, scenario: &ScenarioEvidence) -> Vec<String> {
             }
             (Some(outcome), None) => details.push(format!("guarded: {outcome}")),
             (None, None) => {}
-        }
-        for broken in on.violated.iter().flatten() {
-            details.push(format!("guarded: {}, against {}", broken.why, rule(broken)));
         }
     }
     if let Some(defeated) = &scenario.defeated {
@@ -119,6 +128,17 @@ fn details(plan: &Plan, scenario: &ScenarioEvidence) -> Vec<String> {
         }
     }
     details.iter().map(|detail| wrap::short_ids(detail)).collect()
+}
+
+/// What to look at when a late write was let in with the guard in force.
+const LET_IN: &str = "look whether every write calls fence.admit first, with the request's own token, in the transaction that writes; \
+                      then at fence.admit itself, in guard_sql";
+
+fn lets_late_writes_in(broken: &InvariantBroken) -> bool {
+    use Invariant::{DelayedPacket, Order, RealTimeRefusal};
+    [Order, RealTimeRefusal, DelayedPacket]
+        .iter()
+        .any(|one| one.number() == broken.invariant)
 }
 
 fn refused(refusal: &RefusalSeen) -> String {
@@ -164,12 +184,14 @@ fn guarded_twins(evidence: &Evidence) -> String {
     twins.collect()
 }
 
-/// How many controls held, in words.
-fn controls(held: usize) -> String {
-    match held {
+/// How many controls held, in words. They count apart: a control proves nothing.
+fn controls(evidence: &Evidence) -> String {
+    let controls = || evidence.scenarios.iter().filter(|one| one.id.is_control());
+    let held = controls().filter(|one| one.verdict == Verdict::Held).count();
+    match controls().count() {
         0 => String::new(),
-        1 => " 1 control held.".to_owned(),
-        _ => format!(" {held} controls held."),
+        1 if held == 1 => " 1 control held.".to_owned(),
+        all => format!(" {held} of {all} controls held."),
     }
 }
 
@@ -183,22 +205,33 @@ fn last(plan: &Plan, evidence: &Evidence) -> String {
             .filter(|one| one.verdict == verdict)
             .count()
     };
+    let count_of_pairs = |verdict| {
+        let pairs = evidence.scenarios.iter().filter(|one| !one.id.is_control());
+        pairs.filter(|one| one.verdict == verdict).count()
+    };
     match plan.halves {
         Halves::Pair => {
             let proven = count(Verdict::Proven);
-            let control = |one: &&ScenarioEvidence| one.id.is_control();
-            let all = all - evidence.scenarios.iter().filter(control).count();
+            let all = all
+                - evidence
+                    .scenarios
+                    .iter()
+                    .filter(|one| one.id.is_control())
+                    .count();
             let how = match proven {
                 0 => String::new(),
                 _ if proven < all => format!(": in {proven} {REFUSED}"),
                 _ => format!(": {REFUSED}"),
             };
+            if all == 0 {
+                return format!("No scenario was run that proves anything.{}", controls(evidence));
+            }
             format!(
                 "{proven} of {} proven{how}.{} {} violated, {} inconclusive.",
                 scenarios(all),
-                controls(count(Verdict::Held)),
-                count(Verdict::Violated),
-                count(Verdict::Inconclusive)
+                controls(evidence),
+                count_of_pairs(Verdict::Violated),
+                count_of_pairs(Verdict::Inconclusive)
             )
         }
         Halves::GuardedOnly => format!(

@@ -12,7 +12,7 @@ use crate::stopper::StopError;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Trouble {
     /// Something that was awaited did not come.
-    #[error("{awaited} did not come within {} s", within.as_secs())]
+    #[error("not seen within {} s: {awaited}", within.as_secs())]
     Overrun {
         /// What was awaited.
         awaited: String,

@@ -38,6 +38,11 @@ impl Drawing {
         }
     }
 
+    /// What was done in one scenario and what came out, in the sentences of the page.
+    pub fn story(&self, scenario: &ScenarioEvidence) -> String {
+        Article::of(scenario, &self.histories, 0).story()
+    }
+
     /// The page, in UTF-8.
     pub fn page(&self) -> String {
         let mut scenarios: Vec<&ScenarioEvidence> = self.evidence.scenarios.iter().collect();

@@ -89,6 +89,17 @@ impl<'a> Article<'a> {
         (!self.rows.is_empty()).then_some(self.rows.len())
     }
 
+    /// What was done and what came out.
+    pub(super) fn story(&self) -> String {
+        let half = |guarded: bool| {
+            self.halves
+                .iter()
+                .find(|half| half.guarded == guarded)
+                .map(|half| &half.facts)
+        };
+        story(self.scenario, half(true), half(false), &self.tokens).join(" ")
+    }
+
     pub(super) fn draw(&self, html: &mut Html) {
         let (class, word) = verdict(self.scenario);
         let id = self.anchor();
@@ -112,14 +123,7 @@ impl<'a> Article<'a> {
             html.raw(", key ").text(&half.facts.run.key);
         }
         html.raw("</small></h2>\n<p class=\"story\">");
-        let half = |guarded: bool| {
-            self.halves
-                .iter()
-                .find(|half| half.guarded == guarded)
-                .map(|half| &half.facts)
-        };
-        html.words(&story(self.scenario, half(true), half(false), &self.tokens).join(" "))
-            .raw("</p>\n");
+        html.words(&self.story()).raw("</p>\n");
         for name in &self.missing {
             html.raw("<p class=\"gap\">Not drawn, because its history cannot be read: ")
                 .text(name)
