@@ -214,7 +214,7 @@ impl Flow {
         time_of(&self.received, offset)
     }
 
-    /// When the byte at `offset` was handed on; none when it has not been.
+    /// When the byte at `offset` was handed on, just before the kernel took it; none when it has not been.
     #[must_use]
     pub fn forwarded_at(&self, offset: usize) -> Option<Instant> {
         time_of(&self.forwarded, offset)
@@ -240,7 +240,7 @@ impl Flow {
         self.close
     }
 
-    /// When that end was passed on. None while it is kept back.
+    /// When that end was passed on, from just before. None while it is kept back.
     #[must_use]
     pub fn close_passed(&self) -> Option<Instant> {
         self.close_passed

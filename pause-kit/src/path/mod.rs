@@ -12,9 +12,16 @@
 //! - **routes** connections accepted from now on to another upstream ([`Path::route_to`]);
 //! - **measures** how many bytes lie unread in the resource's socket ([`Path::unread_by_resource`]).
 //!
-//! Times are [`std::time::Instant`]s, that is this host's monotonic clock. A byte's time of arrival is taken before it
-//! can be handed on, and its time of handing on after the kernel took it, so the interval from a request's first arrival
-//! to its answer's last handing on contains all that the resource did for it.
+//! Times are [`std::time::Instant`]s, that is this host's monotonic clock. Both times of a byte lie between its sender's
+//! write and its receiver's read: that of its arrival is taken once the path has it, and that of its handing on just before
+//! the kernel takes it for the receiver. What follows from having seen a byte is therefore never earlier than the byte:
+//!
+//! - The interval from a request's first arrival to its answer's last handing on contains all that the resource did for it.
+//!   An operation is over when its answer is handed on: by then the resource had done it, so that whatever arrives later
+//!   comes after it in real time. A later stamp would let the next request seem to begin before the answer that caused it.
+//! - Waiting begins when a request's last byte is handed on and has room in the kernel: waiting for room is not the
+//!   resource's. The stamp can be early by one system call, which the slack on a bound covers.
+//! - What a hold kept is handed on no earlier than the time that its release returned.
 //!
 //! ```
 //! use pause_kit::path::{Direction, Hold, Path, PathOptions};

@@ -4,8 +4,9 @@
 //! what no hold, no undecided pattern and no kept close forbids. All four live in one task, so dropping it ends the
 //! connection, and a peer that takes nothing only makes its own direction of its own connection wait.
 
+use std::io;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -38,7 +39,7 @@ pub(crate) async fn carry(shared: Arc<Shared>, holder: TcpStream) {
             shared.change(|state| state.connection_mut(number).unreachable = Some(error.to_string()));
         }
     }
-    shared.change(|state| state.connection_mut(number).ended = Some(std::time::Instant::now()));
+    shared.change(|state| state.connection_mut(number).ended = Some(Instant::now()));
 }
 
 async fn carry_between(
@@ -126,22 +127,37 @@ impl Pump<'_> {
         } = self;
         loop {
             match shared.change_quietly(|state| state.next(number, direction)) {
-                Next::Write(bytes) => match socket.write(&bytes).await {
-                    Ok(count) => shared.change(|state| state.written(number, direction, count)),
+                Next::Write(bytes) => match hand_on(&socket, &bytes).await {
+                    Ok((count, at)) => shared.change(|state| state.written(number, direction, count, at)),
                     Err(_) => return shared.change(|state| state.broke(number, direction)),
                 },
                 Next::PassClose(Close::End) => {
+                    let at = Instant::now();
                     // An error means that the other side is gone, and then there is nobody to tell.
                     let _ = socket.shutdown().await;
-                    return shared.change(|state| state.close_passed(number, direction));
+                    return shared.change(|state| state.close_passed(number, direction, at));
                 }
                 Next::PassClose(Close::Reset) => {
+                    let at = Instant::now();
                     reset(socket.as_ref());
-                    shared.change(|state| state.close_passed(number, direction));
+                    shared.change(|state| state.close_passed(number, direction, at));
                     return self.hung_up.notify_one();
                 }
                 Next::Wait => self.wake.writer(direction).notified().await,
             }
+        }
+    }
+}
+
+/// Writes what the socket takes at once, and says how much that was and when: the clock is read once the socket has room and
+/// before the kernel gets the bytes, so that nobody can have seen them by then. Waiting for room does not count.
+async fn hand_on(socket: &WriteHalf<'_>, bytes: &[u8]) -> io::Result<(usize, Instant)> {
+    loop {
+        socket.writable().await?;
+        let at = Instant::now();
+        match socket.try_write(bytes) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            written => return Ok((written?, at)),
         }
     }
 }

@@ -176,13 +176,17 @@ impl State {
         }
     }
 
-    pub(crate) fn written(&mut self, number: ConnectionNumber, direction: Direction, count: usize) {
+    /// Bytes were handed on, at a time from before anyone can have seen them.
+    pub(crate) fn written(
+        &mut self,
+        number: ConnectionNumber,
+        direction: Direction,
+        count: usize,
+        at: Instant,
+    ) {
         let flow = self.connection_mut(number).flow_mut(direction);
         let end = flow.forwarded() + count;
-        flow.forwarded.push(Mark {
-            end,
-            at: Instant::now(),
-        });
+        flow.forwarded.push(Mark { end, at });
         self.control_mut(number, direction).taken = end;
         self.controls[number.index()].wake.all();
     }
@@ -193,8 +197,9 @@ impl State {
         self.controls[number.index()].wake.all();
     }
 
-    pub(crate) fn close_passed(&mut self, number: ConnectionNumber, direction: Direction) {
-        self.connection_mut(number).flow_mut(direction).close_passed = Some(Instant::now());
+    /// A close was passed on, at a time from before anyone can have seen it.
+    pub(crate) fn close_passed(&mut self, number: ConnectionNumber, direction: Direction, at: Instant) {
+        self.connection_mut(number).flow_mut(direction).close_passed = Some(at);
     }
 
     pub(crate) fn let_close(&mut self, number: ConnectionNumber) {

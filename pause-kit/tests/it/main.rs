@@ -11,6 +11,7 @@ mod history;
 mod judge;
 mod path;
 mod path_properties;
+mod path_times;
 mod reaper;
 mod services;
 mod stopper;
