@@ -30,6 +30,9 @@ impl Answered {
         let words = match said {
             Some(Said::Accepted) => "accepted".to_owned(),
             Some(Said::Stored) => "given its stored answer".to_owned(),
+            Some(Said::Fenced(_) | Said::Declined) if facts.is_refused_in_vain(op) => {
+                "refused, and yet it took effect".to_owned()
+            }
             Some(Said::Fenced(why)) => match facts.seen(op) {
                 Some(seen) => format!("refused as {}: the mark is {}", why.name(), tokens.short(seen)),
                 None => format!("refused as {}", why.name()),
@@ -42,8 +45,10 @@ impl Answered {
         let accepted = matches!(said, Some(Said::Accepted));
         let refused = matches!(said, Some(Said::Fenced(_)));
         let (tone, head) = match (expected, accepted, refused) {
-            (Some(Outcome::Legal), true, _) => (Tone::Right, Head::Arrives),
+            (Some(_), true, _) if facts.is_rightful(op) => (Tone::Right, Head::Arrives),
             (Some(_), true, _) => (Tone::Wrong, Head::Through),
+            _ if facts.is_refused_in_vain(op) => (Tone::Wrong, Head::Through),
+            (Some(Outcome::Legal), _, true) => (Tone::Wrong, Head::Wall),
             (Some(_), _, true) => (Tone::Right, Head::Wall),
             (None, _, true) => (Tone::Disturbed, Head::Wall),
             (None, true, _) => (Tone::Plain, Head::Arrives),

@@ -17,6 +17,8 @@ mod align;
 mod around;
 mod attempt;
 mod bundle;
+mod claims;
+mod deeds;
 mod describe;
 mod facts;
 mod html;

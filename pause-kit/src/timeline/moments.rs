@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::around::is_of_a_holder;
 use super::facts::Facts;
 use crate::history::{At, Event, Op};
 
@@ -32,6 +33,7 @@ pub(super) fn moments<'h>(facts: &Facts<'h>) -> Vec<Moment<'h>> {
             over: true,
         };
         match event {
+            Event::Probe(probe) if is_of_a_holder(facts, probe) => moments.push(begins),
             Event::Commit(_) | Event::Probe(_) => {}
             Event::Stop(stop) => {
                 moments.push(begins);

@@ -7,7 +7,7 @@ use super::attempt::Answered;
 use super::facts::Facts;
 use super::html::Html;
 use super::rows::{self, Side};
-use super::step::{Head, Step};
+use super::step::{Head, Step, Tone};
 use super::steps::steps;
 use super::story::{consequence, story};
 use super::words::{Tokens, by_weight, capital, count, demand, rule};
@@ -32,6 +32,21 @@ struct HalfDrawn<'a> {
     steps: Vec<Step>,
     broken: &'a [InvariantBroken],
     file: &'a HistoryFile,
+}
+
+impl HalfDrawn<'_> {
+    fn title(&self, id: ScenarioId) -> &'static str {
+        let replaced = |(op, _): &(&Op, _)| self.facts.replaced(op).is_some();
+        match (self.guarded, id) {
+            (true, _) => "With the guard",
+            (false, ScenarioId::S04b) => "Without raising the mark before the read",
+            (false, ScenarioId::S26) => "Without the guard's bounds",
+            (false, _) if self.facts.attempts().iter().any(replaced) => {
+                "With the successor's token put into the late write"
+            }
+            (false, _) => "Without the guard",
+        }
+    }
 }
 
 impl<'a> Article<'a> {
@@ -162,11 +177,18 @@ impl<'a> Article<'a> {
     /// The picture above the timeline: the late write and the mark, at one glance.
     fn meeting(&self, html: &mut Html, half: &HalfDrawn<'_>) {
         html.raw("<section class=\"meet\">\n<h3>")
-            .raw(title(half.guarded, self.scenario.id))
+            .raw(half.title(self.scenario.id))
             .raw("</h3>\n");
         let attempts = half.facts.attempts();
         for (op, _) in &attempts {
-            self.shot(html, half, op);
+            self.shot(html, half, op, None);
+        }
+        // Where no attempt is wrong, a write from an old read may be.
+        let wrong = |op: &Op| Answered::of(&half.facts, op, &self.tokens).head == Head::Through;
+        if let Some(old) = half.facts.old_read(half.broken)
+            && !attempts.iter().any(|(op, _)| wrong(op))
+        {
+            self.shot(html, half, old.op, Some(old.missed));
         }
         let wrong = !half.broken.is_empty();
         html.raw(if wrong {
@@ -178,12 +200,17 @@ impl<'a> Article<'a> {
             .raw(".</p>\n</section>\n");
     }
 
-    fn shot(&self, html: &mut Html, half: &HalfDrawn<'_>, op: &Op) {
+    /// A write and the mark that it met; `missed` is whose write it should have read and did not.
+    fn shot(&self, html: &mut Html, half: &HalfDrawn<'_>, op: &Op, missed: Option<&str>) {
         let Some((_, request)) = half.facts.request(op) else {
             html.raw("<p class=\"none\">No late write was sent here.</p>\n");
             return;
         };
-        let answered = Answered::of(&half.facts, op, &self.tokens);
+        let mut answered = Answered::of(&half.facts, op, &self.tokens);
+        if let Some(missed) = missed {
+            answered.head = Head::Through;
+            answered.words = format!("it rests on a read that misses {missed}'s write");
+        }
         let seen = half.facts.seen(op).map(|seen| self.tokens.short(seen));
         let before = || {
             half.facts
@@ -213,13 +240,20 @@ impl<'a> Article<'a> {
                 .as_deref()
                 .map_or("none".to_owned(), |token| self.tokens.short(token)),
         );
-        html.raw(
-            "</b></span><span class=\"flight\" aria-hidden=\"true\"></span><span class=\"brick\">mark<b>",
-        )
-        .text(mark)
-        .raw("</b></span><span class=\"end\"><b>");
+        html.raw("</b>");
+        if let Some(own) = half.facts.replaced(op) {
+            html.raw("<small>for its own, ")
+                .text(self.tokens.short(&own.to_string()))
+                .raw("</small>");
+        }
+        html.raw("</span><span class=\"flight\" aria-hidden=\"true\"></span><span class=\"brick\">mark<b>")
+            .text(mark)
+            .raw("</b></span><span class=\"end\"><b>");
         html.text(match answered.head {
+            Head::Wall if answered.tone == Tone::Wrong => "refused, wrongly",
             Head::Wall => "refused",
+            Head::Through if missed.is_some() => "from an old read",
+            Head::Through if half.facts.is_refused_in_vain(op) => "written all the same",
             Head::Through => "let in",
             Head::Arrives => "accepted, rightly",
             Head::Kept => "not done",
@@ -261,7 +295,7 @@ impl<'a> Article<'a> {
                 .collect();
             let prefix = self.prefix(half);
             Side {
-                title: title(half.guarded, self.scenario.id),
+                title: half.title(self.scenario.id),
                 file: &half.file.history,
                 prefix: &prefix,
                 lanes: &lanes,
@@ -331,13 +365,4 @@ pub(super) fn verdict(scenario: &ScenarioEvidence) -> (&'static str, &'static st
 fn names(broken: &[&InvariantBroken]) -> String {
     let names: Vec<String> = broken.iter().map(|one| rule(one.invariant, &one.name)).collect();
     names.join(", ")
-}
-
-fn title(guarded: bool, id: ScenarioId) -> &'static str {
-    match (guarded, id) {
-        (true, _) => "With the guard",
-        (false, ScenarioId::S04b) => "Without raising the mark before the read",
-        (false, ScenarioId::S26) => "Without the guard's bounds",
-        (false, _) => "Without the guard",
-    }
 }

@@ -7,7 +7,7 @@ use super::attempt::{Answered, target};
 use super::facts::Facts;
 use super::moments::{Moment, merged, moments};
 use super::step::{Head, Lane, State, Step, Tone};
-use super::words::{Tokens, capital, length, times};
+use super::words::{Tokens, capital, count, length, times};
 use crate::history::{At, Event, Op, Read, Request, Work};
 
 /// The steps of one half.
@@ -106,10 +106,8 @@ impl<'h> Drawing<'_, 'h> {
                     .tone(Tone::Disturbed)
                 } else {
                     let from = request.map_or(Lane::Path, |request| Lane::of(&request.holder));
-                    let text = format!(
-                        "The path lets {} bytes of {what} through and holds the rest",
-                        hold.byte
-                    );
+                    let bytes = count(usize::try_from(hold.byte).unwrap_or(usize::MAX), "byte");
+                    let text = format!("The path lets {bytes} of {what} through and holds the rest");
                     new(format!("hold {}", hold.op), text)
                         .arrow(from, Lane::Path, Head::Kept)
                         .state(Lane::Path, State::Holds)
@@ -181,6 +179,12 @@ impl<'h> Drawing<'_, 'h> {
                 );
                 new(format!("answer {op}"), text).arrow(Lane::Mark, Lane::of(&request.holder), Head::Arrives)
             }
+            Event::Probe(probe) => {
+                let holder = self.facts.holder_of(probe.presented.grant.as_deref()?)?;
+                let token = self.tokens.short(probe.presented.token.as_deref()?);
+                let text = format!("An admission of {holder}, with token {token}, is rolled back");
+                new(format!("rolled back {holder}"), text).dot(Lane::Mark)
+            }
             Event::Read(read) => self.read(moment, read),
             Event::Final(_) => {
                 let kept = self.facts.kept();
@@ -215,6 +219,13 @@ impl<'h> Drawing<'_, 'h> {
         let text = match request.work {
             Work::Raise => format!("{} raises the mark with {token}", request.holder),
             Work::Write => format!("{} sends its {late}write with {token}", request.holder),
+        };
+        let text = match self.facts.replaced(&request.op) {
+            Some(own) => format!(
+                "{text}, put in the place of its own, {}, on the way",
+                self.tokens.short(&own.to_string())
+            ),
+            None => text,
         };
         let step = Step::new(moment.at, moment.line, format!("send {}", request.op), text);
         let from = Lane::of(&request.holder);

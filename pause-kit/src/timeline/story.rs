@@ -1,11 +1,12 @@
 //! What was done and what came out, in a few sentences, from the facts of the histories alone.
 
 use super::attempt::Answered;
+use super::deeds::{self, Part, of_successors};
 use super::facts::Facts;
 use super::step::{Head, Lane};
 use super::words::{Tokens, by_weight, capital, count, length, rule, times};
 use crate::evidence::{InvariantBroken, ScenarioEvidence, Verdict};
-use crate::history::{At, Event, Half, Op, Reply, Work};
+use crate::history::{At, Event, Half, Op, Reply};
 use crate::judge::Said;
 
 /// The sentences of one scenario: what was done, what came out with the guard, and what without it.
@@ -21,9 +22,10 @@ pub(super) fn story(
             sentences.push("This was run without the guard.".to_owned());
         }
         let teller = Teller { facts, tokens };
-        let mut told = [teller.disturbed(), teller.takeovers(), teller.attempts()].concat();
-        told.sort_by_key(|(at, _)| *at);
-        sentences.extend(told.into_iter().map(|(_, sentence)| sentence));
+        let told = teller.disturbed().into_iter().chain(teller.attempts());
+        let mut parts: Vec<_> = told.map(|(at, sentence)| (at, Part::Told(sentence))).collect();
+        parts.extend(of_successors(facts, tokens));
+        sentences.extend(deeds::sentences(parts));
         let broken = match facts.run.half {
             Half::Guarded => scenario.on.as_ref().and_then(|half| half.violated.as_ref()),
             Half::Defeated => scenario.defeated.as_ref().and_then(|half| half.violated.as_ref()),
@@ -65,11 +67,9 @@ impl Teller<'_, '_> {
                     Some(resumed) => format!("for {}", length(resumed.since(stop.asked))),
                     None => "and never resumed".to_owned(),
                 };
-                let unread = self.unread(&stop.target);
-                let place = match unread {
-                    Some(whose) => format!(", while {whose} lay unread in its socket"),
-                    None if self.is_open(&stop.target, *at) => " inside its open transaction".to_owned(),
-                    None => String::new(),
+                let place = match self.is_open(&stop.target, *at) {
+                    true => " inside its open transaction",
+                    false => "",
                 };
                 Some(format!("{} was stopped {until}{place}.", actor(&stop.target)))
             }
@@ -78,9 +78,22 @@ impl Teller<'_, '_> {
                 let until = hold.released.map_or("and never let go".to_owned(), |end| {
                     format!("for {}", length(end.since(*at)))
                 });
+                let were = if hold.byte == 1 { "was" } else { "were" };
                 Some(format!(
-                    "{} sent its write; {} bytes of it were let through, and the rest was held on its way {until}.",
-                    request.holder, hold.byte
+                    "{} sent its write; {} of it {were} let through, and the rest was held on its way {until}.",
+                    request.holder,
+                    count(usize::try_from(hold.byte).unwrap_or(usize::MAX), "byte")
+                ))
+            }
+            Event::Queued(queued) => {
+                let (_, request) = self.facts.request(&queued.op)?;
+                let whose = match queued.target.as_str() {
+                    "R" => "the resource's".to_owned(),
+                    other => format!("{other}'s"),
+                };
+                Some(format!(
+                    "{}'s write came to lie unread in {whose} socket.",
+                    request.holder
                 ))
             }
             Event::Restarted(again) => Some(format!(
@@ -92,81 +105,6 @@ impl Teller<'_, '_> {
         };
         let told = |one: &(usize, At, &Event)| Some((one.1, sentence(one)?));
         events.filter_map(told).collect()
-    }
-
-    /// How a lease ended before its time, and who came next.
-    fn takeovers(&self) -> Vec<Told> {
-        let mut sentences = Vec::new();
-        for (at, grant) in self.facts.grants.iter().skip(1) {
-            let mut ended = self
-                .facts
-                .events
-                .iter()
-                .filter_map(|(_, ended, event)| match event {
-                    Event::LeaseEnd(end) if ended <= at => Some(end),
-                    _ => None,
-                });
-            let ended = ended.next_back().filter(|end| end.cause != "released");
-            let ended = ended.and_then(|end| Some((self.facts.holder_of(&end.grant)?, end.cause.as_str())));
-            let how = ended.map(|(holder, cause)| match cause {
-                "expired" => format!("{holder}'s lease ran out; "),
-                "revoked" => format!("{holder}'s lease was revoked; "),
-                _ => format!("{holder}'s lease ended; "),
-            });
-            let token = self.tokens.short(&grant.token.to_string());
-            let wrote = self.wrote(&grant.holder, &grant.grant);
-            let how = how.unwrap_or_default();
-            let sentence = format!("{how}{} took over with token {token}{wrote}.", grant.holder);
-            sentences.push((*at, sentence));
-        }
-        sentences
-    }
-
-    /// Whether the successor wrote, and what it had to wait for.
-    fn wrote(&self, holder: &str, grant: &str) -> String {
-        let attempts: Vec<&Op> = self.facts.attempts().into_iter().map(|(op, _)| op).collect();
-        let mut writes: Vec<_> = self.facts.requests().collect();
-        writes.retain(|(_, request)| {
-            let is_own = request.work == Work::Write && request.grant.as_deref() == Some(grant);
-            is_own && !attempts.contains(&&request.op)
-        });
-        writes.sort_by_key(|(at, _)| *at);
-        let said = |op: &Op| self.facts.said(op);
-        let blocked = writes
-            .iter()
-            .filter(|(_, request)| said(&request.op) == Some(Said::Blocked))
-            .count();
-        let done = writes
-            .iter()
-            .find(|(_, request)| said(&request.op) == Some(Said::Accepted));
-        let waited = match blocked {
-            0 => String::new(),
-            _ => format!(
-                ", was told {} that an older transaction was in the way",
-                times(blocked)
-            ),
-        };
-        let refused = writes.iter().find_map(|(_, request)| match said(&request.op) {
-            Some(Said::Fenced(_)) => Some(Answered::of(self.facts, &request.op, self.tokens).words),
-            _ => None,
-        });
-        match (done, refused) {
-            (Some((sent, request)), _) => {
-                let answered = self
-                    .facts
-                    .answer(&request.op)
-                    .map(|(at, _)| length(at.since(*sent)));
-                let took = answered.filter(|_| blocked > 0).map(|_| {
-                    let first = writes.first().map_or(*sent, |(at, _)| *at);
-                    let end = self.facts.answer(&request.op).map_or(*sent, |(at, _)| at);
-                    format!(" after {}", length(end.since(first)))
-                });
-                format!("{waited} and wrote{}", took.unwrap_or_default())
-            }
-            (None, Some(refused)) => format!("{waited}; its write was {refused}"),
-            (None, None) if writes.is_empty() => waited,
-            (None, None) => format!("{waited}; {holder}'s write was not done"),
-        }
     }
 
     /// Each late attempt, at the time of its answer.
@@ -212,16 +150,27 @@ impl Teller<'_, '_> {
             }
         }
         let came = came.unwrap_or_else(|| format!("{holder} sent its write {token}"));
+        let came = match self.facts.replaced(op) {
+            Some(own) => format!(
+                "{came}, which the kit had put in the place of its own, {}, on the way",
+                self.tokens.short(&own.to_string())
+            ),
+            None => came,
+        };
         let judge = self.decider(op);
         let answered = Answered::of(self.facts, op, self.tokens);
         let before = self
             .facts
             .mark_before(op)
             .map(|mark| self.tokens.short(&mark.to_string()));
+        let in_vain = match self.facts.is_refused_in_vain(op) {
+            true => ", and yet it took effect",
+            false => "",
+        };
         Some(match (self.facts.said(op), answered.head) {
             (Some(Said::Fenced(_)), _) => match self.facts.seen(op) {
                 Some(seen) => format!(
-                    "{came}; {judge} refused it, because it had seen {}.",
+                    "{came}; {judge} refused it, because it had seen {}{in_vain}.",
                     self.tokens.short(seen)
                 ),
                 None => format!("{came}; {judge}: {}.", answered.words),
@@ -259,21 +208,40 @@ impl Teller<'_, '_> {
 
     /// What the twin shows.
     fn without_guard(&self, broken: &[InvariantBroken], left_out: &str) -> String {
-        let accepted = self
-            .facts
-            .attempts()
-            .iter()
-            .any(|(op, _)| self.facts.said(op) == Some(Said::Accepted));
-        match (by_weight(broken).first(), accepted, self.twice()) {
-            (None, ..) => format!("Without {left_out} the same schedule broke nothing."),
-            (Some(_), true, Some(twice)) => {
-                format!("Without {left_out} the same write went through: {twice}.")
-            }
-            (Some(_), true, None) => format!("Without {left_out} the same write went through."),
-            (Some(_), false, Some(twice)) => format!("Without {left_out} {twice}."),
-            (Some(first), false, None) => {
-                format!("Without {left_out}, {}.", self.tokens.in_words(&first.why))
-            }
+        let attempts = self.facts.attempts();
+        let head = |op: &Op| Answered::of(self.facts, op, self.tokens).head;
+        let through: Vec<&Op> = attempts.iter().map(|(op, _)| *op).collect();
+        let through: Vec<&Op> = through
+            .into_iter()
+            .filter(|op| self.facts.said(op) == Some(Said::Accepted) && head(op) == Head::Through)
+            .collect();
+        let how = match through.iter().any(|op| self.facts.replaced(op).is_some()) {
+            true => "With its successor's token put into it on the way".to_owned(),
+            false => format!("Without {left_out}"),
+        };
+        let Some(first) = by_weight(broken).first().copied() else {
+            return format!("{how} the same schedule broke nothing.");
+        };
+        let twice = self.twice();
+        let so = twice
+            .as_ref()
+            .map_or_else(String::new, |twice| format!(": {twice}"));
+        let same = match (through.len(), attempts.len()) {
+            (0, _) => None,
+            (1, 1) => Some("the same write".to_owned()),
+            (1, _) => Some("the write that was refused".to_owned()),
+            (all, _) => Some(format!("the same {}", count(all, "write"))),
+        };
+        match (same, self.facts.old_read(broken), twice) {
+            (Some(same), ..) => format!("{how} {same} went through{so}."),
+            (None, Some(old), _) => format!(
+                "{how}, {missed}'s write came after {}'s read and was accepted, and rightly; {} then wrote from that read{so}.",
+                old.holder,
+                old.holder,
+                missed = old.missed
+            ),
+            (None, None, Some(twice)) => format!("{how} {twice}."),
+            (None, None, None) => format!("{how}, {}.", self.tokens.in_words(&first.why)),
         }
     }
 
@@ -282,20 +250,6 @@ impl Teller<'_, '_> {
         let jobs = self.facts.jobs();
         let (job, ids) = jobs.iter().find(|(_, ids)| ids.len() > 1)?;
         Some(format!("{job} was {} {}", self.facts.run.deed, times(ids.len())))
-    }
-
-    /// Whose requests lay unread in a target's socket.
-    fn unread(&self, target: &str) -> Option<String> {
-        let mut whose: Vec<String> = Vec::new();
-        for (_, _, event) in &self.facts.events {
-            if let Event::Queued(queued) = event
-                && queued.target == target
-                && let Some((_, request)) = self.facts.request(&queued.op)
-            {
-                whose.push(format!("{}'s write", request.holder));
-            }
-        }
-        (!whose.is_empty()).then(|| whose.join(" and then "))
     }
 
     /// Whether a holder had been answered inside a transaction that was still open.

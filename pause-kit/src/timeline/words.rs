@@ -59,6 +59,8 @@ pub(super) struct Tokens {
     grants: BTreeSet<(String, String)>,
     /// The judge's names of operations, and what they are.
     operations: BTreeMap<String, String>,
+    /// The ids of writes, and whose they are.
+    writes: BTreeMap<String, String>,
 }
 
 impl Tokens {
@@ -67,6 +69,7 @@ impl Tokens {
         let mut long = BTreeSet::new();
         let mut grants = BTreeSet::new();
         let mut operations = BTreeMap::new();
+        let mut writes = BTreeMap::new();
         for half in halves {
             for (_, grant) in &half.grants {
                 long.insert(grant.token.to_string());
@@ -79,6 +82,8 @@ impl Tokens {
                 };
                 let name = format!("{} of {}", request.op, request.holder);
                 operations.insert(name, format!("{}'s {work}", request.holder));
+                let id = request.id.iter().filter(|id| request.grant.as_ref() != Some(id));
+                writes.extend(id.map(|id| (id.clone(), request.holder.clone())));
             }
             long.extend(
                 half.requests()
@@ -108,6 +113,7 @@ impl Tokens {
             short: short.collect(),
             grants,
             operations,
+            writes,
         }
     }
 
@@ -128,6 +134,10 @@ impl Tokens {
         for (name, what) in &self.operations {
             words = words.replace(name, what);
         }
+        for (id, holder) in &self.writes {
+            words = words.replace(&format!("{id} of {holder}"), &format!("{holder}'s write"));
+            words = words.replace(id, &format!("{holder}'s write"));
+        }
         for (token, short) in &self.short {
             words = words.replace(token, short);
         }
@@ -143,11 +153,11 @@ pub(super) fn rule(number: Option<u8>, name: &str) -> String {
     }
 }
 
-/// Broken rules, the most telling first: late writes before what follows from them.
+/// Broken rules, the most telling first: late writes, and refused ones that took effect, before what follows from them.
 pub(super) fn by_weight(broken: &[InvariantBroken]) -> Vec<&InvariantBroken> {
     let mut broken: Vec<&InvariantBroken> = broken.iter().collect();
     broken.sort_by_key(|one| match one.invariant {
-        Some(2 | 3) => 0,
+        Some(2..=4) => 0,
         _ if follows(one) => 2,
         _ => 1,
     });

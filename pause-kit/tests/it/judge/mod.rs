@@ -6,5 +6,5 @@ mod mutants;
 mod probes;
 mod random;
 mod several;
-mod takeovers;
+pub(crate) mod takeovers;
 pub(crate) mod tape;
