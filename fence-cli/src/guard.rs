@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use fence_pg::GuardSha256;
 
-/// A folder of SQL, or a file in it, cannot be read. Correct `guard_sql`, or make it readable.
+/// A folder of SQL, or a file in it, cannot be read. Correct `guard_sql` or `defeat_sql`, or make it readable.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read {}", path.display())]
 pub(crate) struct GuardError {
-    path: PathBuf,
-    source: io::Error,
+    pub(crate) path: PathBuf,
+    pub(crate) source: io::Error,
 }
 
 /// Over the SQL in all these folders, each counted once.

@@ -8,6 +8,7 @@ mod epoch;
 mod exit;
 mod guard;
 mod prove;
+mod proven_by;
 mod register;
 mod say;
 mod timeline;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use fence_core::{ClassName, TierName, Ttl};
 
+use crate::evidence::ProvenBy;
 use crate::history::Half;
 use crate::scenario::ScenarioId;
 use crate::schedule::Schedule;
@@ -43,6 +44,8 @@ pub struct ClassPlan {
     pub guard: Guard,
     /// How it is proven.
     pub proof: ClassProof,
+    /// The digests of that, which the evidence keeps.
+    pub proven_by: ProvenBy,
     /// The resource and its set-up; its paths are absolute.
     pub target: Arc<Target>,
 }

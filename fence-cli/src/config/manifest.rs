@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use fence_core::{ClassName, Days, Enforcement, Purpose, TierName, Ttl};
 use pause_kit::target::{ClassProof, Guard, Place, Target};
 use serde::Deserialize;
+use toml::{Table, Value};
 
 use super::check::{self, Step};
 use super::lines::{ConfigError, Lines};
@@ -91,6 +92,14 @@ impl Manifest {
         check::all(&manifest).map_err(|fault| lines.fault(fault))?;
         manifest.source = (file.clone(), text.clone());
         Ok(manifest)
+    }
+
+    /// The value at the end of this way as it was written.
+    pub(crate) fn written(&self, way: &[&str]) -> Option<Value> {
+        let (_, text) = &self.source;
+        let table = text.parse::<Table>().ok()?;
+        let whole = Value::Table(table);
+        way.iter().try_fold(&whole, |here, key| here.get(*key)).cloned()
     }
 
     /// The file itself, and the line on which the value at the end of this way stands, or the nearest thing around it.

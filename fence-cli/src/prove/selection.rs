@@ -12,6 +12,7 @@ use pause_kit::schedule::Schedule;
 use super::ProveArguments;
 use crate::config::Manifest;
 use crate::guard::{self, GuardError};
+use crate::proven_by;
 
 /// The arguments ask for something that `fence.toml` does not declare. Ask for one of those listed.
 #[derive(Debug, thiserror::Error)]
@@ -69,21 +70,25 @@ fn classes(arguments: &ProveArguments, manifest: &Manifest) -> Result<Vec<ClassP
         .iter()
         .map(|(name, target)| (name, Arc::new(target.clone())))
         .collect();
-    let proven: Vec<ClassPlan> = manifest
-        .classes
-        .iter()
-        .filter_map(|(name, class)| {
-            let proof = class.proof.clone()?;
-            Some(ClassPlan {
-                name: name.clone(),
-                tier: class.tier.clone(),
-                ttl: class.ttl,
-                guard: class.guard?,
-                target: Arc::clone(targets.get(&proof.target)?),
-                proof,
-            })
-        })
-        .collect();
+    let mut proven = Vec::new();
+    for (name, class) in &manifest.classes {
+        let target = class.proof.as_ref().and_then(|proof| targets.get(&proof.target));
+        let (Some(proof), Some(guard), Some(target)) = (&class.proof, class.guard, target) else {
+            continue;
+        };
+        let Some(proven_by) = proven_by::now(manifest, name).map_err(SelectionError::Guard)? else {
+            continue;
+        };
+        proven.push(ClassPlan {
+            name: name.clone(),
+            tier: class.tier.clone(),
+            ttl: class.ttl,
+            guard,
+            target: Arc::clone(target),
+            proof: proof.clone(),
+            proven_by,
+        });
+    }
     if proven.is_empty() {
         return Err(SelectionError::Nothing);
     }

@@ -9,8 +9,9 @@ use super::calendar;
 use super::evidence::Seen;
 use super::file::RegisterFile;
 use super::finding::{Ground, findings};
+use super::now::Now;
 use crate::config::{Class, Manifest};
-use crate::guard::{self, GuardError};
+use crate::guard::GuardError;
 
 pub(super) use super::finding::Finding;
 
@@ -46,16 +47,17 @@ pub(super) fn check(
         Seen::Nothing(_) => &nothing,
         Seen::Something(something) => &something.proofs,
     };
-    let guard = guard_of(manifest, proofs)?;
+    let now = Now::of(manifest, proofs)?;
     let declared: BTreeMap<ClassName, Declared> = manifest
         .classes
         .iter()
-        .map(|(name, class)| (name.clone(), declared(class, &guard)))
+        .map(|(name, class)| (name.clone(), declared(class, now.guard(name, &seen))))
         .collect();
     let ground = Ground {
         manifest,
         register,
         seen: &seen,
+        now: &now,
         today,
     };
     let disorders = disorders(&declared, proofs, &register.register, today);
@@ -82,19 +84,6 @@ pub(super) fn check(
         classes,
         findings,
     })
-}
-
-/// The digest now of what was proven: over the guards of all classes that the evidence speaks of, as the run took it.
-fn guard_of(manifest: &Manifest, proofs: &BTreeMap<ClassName, Proof>) -> Result<String, GuardError> {
-    let folders = manifest
-        .classes
-        .iter()
-        .filter(|(name, _)| proofs.contains_key(*name))
-        .filter_map(|(_, class)| {
-            let proof = class.proof.as_ref()?;
-            Some(manifest.targets.get(&proof.target)?.guard_sql.as_path())
-        });
-    guard::sha256(folders)
 }
 
 fn declared(class: &Class, guard: &str) -> Declared {

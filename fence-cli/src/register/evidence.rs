@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use fence_core::{ClassName, Proof, ProofOutcome};
-use pause_kit::evidence::Verdict;
+use pause_kit::evidence::{Evidence, Verdict};
 use pause_kit::review::{Bundle, ClassReview, Doubt, OpenError};
 
 use super::calendar;
@@ -60,7 +60,7 @@ impl Seen {
             };
             let proof = Proof {
                 made_on,
-                guard: bundle.evidence().guard.sha256.clone(),
+                guard: guard(bundle.evidence(), class),
                 scenarios: outcomes(&review),
             };
             proofs.insert(class.clone(), proof);
@@ -83,6 +83,12 @@ impl Nothing {
             what: exit::chain(error),
         }
     }
+}
+
+/// The digest of the class's own guard; that of all guards, where the evidence does not keep each.
+fn guard(evidence: &Evidence, class: &ClassName) -> String {
+    let own = evidence.proven_by(class).map(|proven| proven.guard_sql.clone());
+    own.unwrap_or_else(|| evidence.guard.sha256.clone())
 }
 
 fn outcomes(review: &ClassReview) -> BTreeMap<String, ProofOutcome> {

@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::calendar::written;
 use super::evidence::{Nothing, Seen, Something};
 use super::file::{RegisterFile, RiskLines};
+use super::now::Now;
 use crate::config::{Manifest, Step};
 use crate::exit;
 
@@ -32,6 +33,7 @@ pub(super) struct Ground<'a> {
     pub(super) manifest: &'a Manifest,
     pub(super) register: &'a RegisterFile,
     pub(super) seen: &'a Seen,
+    pub(super) now: &'a Now,
     pub(super) today: Day,
 }
 
@@ -39,6 +41,9 @@ const PROVE: &str = "run `fence prove`";
 
 /// Every finding, in the order of the classes.
 pub(super) fn findings(ground: &Ground<'_>, disorders: Vec<(ClassName, Disorder)>) -> Vec<Finding> {
+    let other_guard = disorders
+        .iter()
+        .any(|(_, disorder)| matches!(disorder, Disorder::OtherGuard { .. }));
     let mut found: Vec<Finding> = disorders
         .into_iter()
         .filter_map(|(class, disorder)| ground.told(class, disorder))
@@ -46,6 +51,10 @@ pub(super) fn findings(ground: &Ground<'_>, disorders: Vec<(ClassName, Disorder)
     if let Seen::Something(something) = ground.seen {
         found.extend(ground.doubts(something));
         found.extend(ground.guard_forms(something));
+        found.extend(ground.changes(something));
+        if !other_guard {
+            found.extend(ground.guards(something));
+        }
         if something.doubts.values().all(Vec::is_empty) {
             found.extend(page(something));
         }
@@ -203,6 +212,67 @@ impl Ground<'_> {
             })
         });
         other.collect()
+    }
+
+    /// Classes of which something else is declared now than when they were proven.
+    fn changes(&self, something: &Something) -> Vec<Finding> {
+        let evidence = something.bundle.evidence();
+        let mut found = Vec::new();
+        for class in something.proofs.keys() {
+            let Some(now) = self.now.of.get(class) else {
+                continue;
+            };
+            let Some(proven) = evidence.proven_by(class) else {
+                found.push(self.finding(
+                    class,
+                    self.evidence("classes"),
+                    "the evidence does not say how it was proven, so that nobody can tell what has changed since"
+                        .to_owned(),
+                ));
+                continue;
+            };
+            let defeat_sql = (proven.defeat_sql != now.defeat_sql).then_some("defeat SQL");
+            let declared = (proven.declared != now.declared).then_some("fence.toml");
+            let changed: Vec<&str> = defeat_sql.into_iter().chain(declared).collect();
+            if !changed.is_empty() {
+                let what = changed.join(", ");
+                found.push(self.finding(
+                    class,
+                    self.declared(class, &["proof"]),
+                    format!("how it is proven has changed since the proof: {what}"),
+                ));
+            }
+        }
+        found
+    }
+
+    /// A digest of all guards that is not that of the classes' own: each class is named.
+    fn guards(&self, something: &Something) -> Vec<Finding> {
+        let proven = &something.bundle.evidence().guard.sha256;
+        let now = &self.now.guards;
+        if proven == now {
+            return Vec::new();
+        }
+        let what = format!("the SHA-256 of all guards is {now}; listed is {proven}");
+        let classes = something
+            .proofs
+            .keys()
+            .filter(|class| self.now.of.contains_key(*class));
+        classes
+            .map(|class| self.finding(class, self.evidence("guard"), what.clone()))
+            .collect()
+    }
+
+    /// A finding that a new proof ends.
+    fn finding(&self, class: &ClassName, place: (PathBuf, Option<usize>), what: String) -> Finding {
+        let (file, line) = place;
+        Finding {
+            class: class.clone(),
+            file,
+            line,
+            what,
+            next: PROVE.to_owned(),
+        }
     }
 
     fn declared(&self, class: &ClassName, way: &[&str]) -> (PathBuf, Option<usize>) {

@@ -6,6 +6,7 @@ mod evidence;
 mod file;
 mod finding;
 mod list;
+mod now;
 mod table;
 
 use std::path::PathBuf;

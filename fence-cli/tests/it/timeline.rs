@@ -129,6 +129,7 @@ fn evidence(folder: &Path) {
             name: class,
             guard: Guard::Column,
             verdict: Verdict::Violated,
+            proven_by: None,
         }],
         scenarios: vec![ScenarioEvidence {
             id: "S02".parse().unwrap(),

@@ -7,7 +7,7 @@ mod model;
 mod publish;
 
 pub use model::{
-    ClassEvidence, DefeatedHalf, Evidence, GuardDigest, GuardedHalf, HistoryFile, InvariantBroken,
+    ClassEvidence, DefeatedHalf, Evidence, GuardDigest, GuardedHalf, HistoryFile, InvariantBroken, ProvenBy,
     RefusalSeen, SCHEMA, ScenarioEvidence, StopEvidence, Verdict,
 };
 pub use publish::{Place, Publication, PublishError};

@@ -41,6 +41,12 @@ impl Evidence {
         text
     }
 
+    /// What this class was proven by, where that was kept.
+    pub fn proven_by(&self, class: &ClassName) -> Option<&ProvenBy> {
+        let mut listed = self.classes.iter().filter(|listed| listed.name == *class);
+        listed.next()?.proven_by.as_ref()
+    }
+
     /// The names of the histories beside it, in the order of the scenarios.
     pub fn histories(&self) -> Vec<&str> {
         self.files().map(|file| file.history.as_str()).collect()
@@ -72,6 +78,22 @@ pub struct ClassEvidence {
     pub guard: Guard,
     /// The worst verdict among its scenarios; a class of which only controls were run is held and not proven.
     pub verdict: Verdict,
+    /// How it was proven. Nothing in evidence that was written before this was kept: that tells no change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proven_by: Option<ProvenBy>,
+}
+
+/// What a class was proven by, as digests: SHA-256 in hexadecimal. Another digest is another proof.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProvenBy {
+    /// Over what the declaration says of it: its proof, its time to live, its tier, its guard's form, and its target.
+    /// Comments, layout and the order of keys have no part in it.
+    pub declared: String,
+    /// Over the names and contents of its own guard's SQL files, in name order.
+    pub guard_sql: String,
+    /// Over the bytes of the SQL that defeats its guard, where it is defeated by SQL.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub defeat_sql: Option<String>,
 }
 
 /// What came out.

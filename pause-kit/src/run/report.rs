@@ -94,6 +94,7 @@ impl Report {
                 name: class.name.clone(),
                 guard: class.guard,
                 verdict: worst.unwrap_or(Verdict::Inconclusive),
+                proven_by: Some(class.proven_by.clone()),
             });
         }
         self

@@ -7,6 +7,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::project::{Failure, Project, TODAY};
+use super::proofs::of_proofs;
 
 /// One thing that is wrong.
 pub struct Fault {
@@ -34,9 +35,9 @@ impl Fault {
     }
 }
 
-const EVIDENCE: &str = "fence-evidence/evidence.json";
+pub(super) const EVIDENCE: &str = "fence-evidence/evidence.json";
 const REGISTER: &str = "risk-register.toml";
-const FENCED: &[&str] = &["paydb.account", "paydb.settlement"];
+pub(super) const FENCED: &[&str] = &["paydb.account", "paydb.settlement"];
 const WEBHOOK: &[&str] = &["paydb.webhook"];
 
 /// Every fault that can be made in this project, whose evidence is good.
@@ -50,11 +51,11 @@ pub fn faults(project: &Project) -> Result<Vec<Fault>, Failure> {
     faults.extend(of_age());
     faults.extend(of_files(project, &evidence)?);
     faults.extend(of_words(&evidence)?);
-    faults.extend(of_guard(project)?);
+    faults.extend(of_proofs(project)?);
     Ok(faults)
 }
 
-fn fault(
+pub(super) fn fault(
     name: impl Into<String>,
     classes: &[&str],
     spoil: impl Fn(&Project) -> Result<(), Failure> + 'static,
@@ -67,7 +68,7 @@ fn fault(
     }
 }
 
-fn replace(project: &Project, file: &str, from: &str, to: &str) -> Result<(), Failure> {
+pub(super) fn replace(project: &Project, file: &str, from: &str, to: &str) -> Result<(), Failure> {
     project.edit(file, |text| Ok(text.replacen(from, to, 1)))
 }
 
@@ -328,24 +329,6 @@ fn of_words(evidence: &Value) -> Result<Vec<Fault>, Failure> {
     }));
     faults.push(fault("a form of evidence that is not known", FENCED, |project| {
         replace(project, EVIDENCE, "\"schema\": 2", "\"schema\": 3")
-    }));
-    Ok(faults)
-}
-
-/// One byte of each file of the guard's SQL in turn.
-fn of_guard(project: &Project) -> Result<Vec<Fault>, Failure> {
-    let mut faults = Vec::new();
-    for item in fs::read_dir(project.path().join("fence-pg/sql"))? {
-        let name = item?.file_name().to_string_lossy().into_owned();
-        let path = format!("fence-pg/sql/{name}");
-        faults.push(fault(
-            format!("one byte of {name} is another"),
-            FENCED,
-            move |project| project.edit(&path, |text| Ok(format!("{}\t", &text[..text.len() - 1]))),
-        ));
-    }
-    faults.push(fault("the guard has one more file", FENCED, |project| {
-        Ok(fs::write(project.path().join("fence-pg/sql/9999_more.sql"), "")?)
     }));
     Ok(faults)
 }

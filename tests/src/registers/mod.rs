@@ -2,6 +2,7 @@
 
 mod faults;
 mod project;
+mod proofs;
 
 pub use faults::{Fault, faults};
 pub use project::{Checked, Failure, Project, TODAY};

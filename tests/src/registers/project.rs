@@ -15,6 +15,11 @@ pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 /// risk on the repository's register.
 pub const TODAY: &str = "2026-11-29";
 
+/// The guard of the class of accounts.
+pub(super) const GUARD: &str = "fence-pg/sql";
+/// The guard of the class of settlements.
+pub(super) const SETTLEMENT_GUARD: &str = "settlement-guard";
+
 /// What the check reads, in a folder of its own.
 pub struct Project {
     folder: TempDir,
@@ -33,7 +38,8 @@ pub struct Checked {
 }
 
 impl Project {
-    /// Copies the repository's registers and guard, and proves the copy with this `fence`, whose folder holds paydb.
+    /// Copies the repository's registers and guard, gives the class of settlements a target and a guard of its own, and
+    /// proves the copy with this `fence`, whose folder holds paydb.
     ///
     /// # Errors
     ///
@@ -41,6 +47,7 @@ impl Project {
     pub fn proven(fence: &Path) -> Result<Project, Failure> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let project = Project::copied(&root, fence)?;
+        project.split()?;
         let mut prove = Command::new(fence);
         prove.args(["prove", "--seed", "7"]).current_dir(project.path());
         let output = prove.output()?;
@@ -65,10 +72,9 @@ impl Project {
     /// When a file cannot be copied.
     pub fn again(&self) -> Result<Project, Failure> {
         let copy = Project::copied(self.path(), &self.fence)?;
-        copy_tree(
-            &self.path().join("fence-evidence"),
-            &copy.path().join("fence-evidence"),
-        )?;
+        for part in ["fence-evidence", SETTLEMENT_GUARD] {
+            copy_tree(&self.path().join(part), &copy.path().join(part))?;
+        }
         Ok(copy)
     }
 
@@ -119,12 +125,29 @@ impl Project {
         Ok(fs::write(&path, changed)?)
     }
 
+    /// Two targets that differ in their names and guards.
+    fn split(&self) -> Result<(), Failure> {
+        let own = self.path().join(SETTLEMENT_GUARD);
+        copy_tree(&self.path().join(GUARD), &own)?;
+        fs::write(own.join("9000_settlements.sql"), "-- The guard of settlements.\n")?;
+        self.edit("fence.toml", |text| {
+            let (before, target) = text.split_once("[targets.paydb]").ok_or("there is no target")?;
+            let class = "[classes.\"paydb.settlement\".proof]\ntarget = \"";
+            let before = before.replacen(&format!("{class}paydb\""), &format!("{class}settlements\""), 1);
+            let second = target.replace("targets.paydb", "targets.settlements");
+            let second = second.replacen(GUARD, SETTLEMENT_GUARD, 1);
+            Ok(format!(
+                "{before}[targets.paydb]{target}\n[targets.settlements]{second}"
+            ))
+        })
+    }
+
     fn copied(from: &Path, fence: &Path) -> Result<Project, Failure> {
         let folder = tempfile::tempdir()?;
         for part in [
             "fence.toml",
             "risk-register.toml",
-            "fence-pg/sql",
+            GUARD,
             "reference-resource/defeat",
         ] {
             copy_tree(&from.join(part), &folder.path().join(part))?;
