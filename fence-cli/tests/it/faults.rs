@@ -82,6 +82,12 @@ fn each_fault_is_named_with_its_line_the_wrong_word_and_the_right_form() {
             vec!["S04b", "no \"unraised\"", "with.unraised = ["],
         ),
         ("\"thing-{n}\"", "\"thing\"", vec!["{n}", "acct-{n}"]),
+        ("\"thing-{n}\"", "\"thing-{n\"", vec!["{n is not closed", "write {n}"]),
+        (
+            "{etcd.entity}",
+            "{etcd.entity",
+            vec!["{etcd.entity is not closed", "write {etcd.entity}"],
+        ),
         (
             "path = \"/things/{key}\"",
             "path = \"/things/{kye}\"",

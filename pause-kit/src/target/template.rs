@@ -7,7 +7,7 @@ use std::str::FromStr;
 /// A text in which `{name}` stands for a value that only the run knows.
 ///
 /// A placeholder is a lower case name of letters, digits, `_`, `.` and `-` in braces; any other brace is itself, so that
-/// JSON can be written as it is. The names:
+/// JSON can be written as it is. A brace before one of the names below must close after it. The names:
 ///
 /// | name | value |
 /// |---|---|
@@ -26,13 +26,13 @@ use std::str::FromStr;
 /// | `n` | the drawn number within `keys` |
 ///
 /// ```
-/// use pause_kit::target::{Template, Values};
+/// use pause_kit::target::{ParseTemplateError, Template, Values};
 ///
 /// let body: Template = r#"{"id":"{key}"}"#.parse()?;
 /// let values = Values::default().with("key", "acct-1");
 /// assert_eq!(body.fill(&values)?, r#"{"id":"acct-1"}"#);
 /// let typo = "{kye}".parse::<Template>().unwrap_err();
-/// assert_eq!(typo.word, "kye");
+/// assert_eq!(typo, ParseTemplateError::Unknown { word: "kye".to_owned() });
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,14 +115,19 @@ impl FromStr for Template {
                 .map(|close| &after[..close])
                 .filter(|word| is_name(word))
             {
-                Some(word) if NAMES.contains(&word) || word.starts_with("etcd.") => {
+                Some(word) if is_placeholder(word) => {
                     pieces.push(Piece::Text(std::mem::take(&mut plain)));
                     pieces.push(Piece::Value(word.to_owned()));
                     rest = &after[word.len() + 1..];
                 }
                 Some(word) => {
-                    return Err(ParseTemplateError {
+                    return Err(ParseTemplateError::Unknown {
                         word: word.to_owned(),
+                    });
+                }
+                None if is_placeholder(leading_name(after)) => {
+                    return Err(ParseTemplateError::NotClosed {
+                        word: leading_name(after).to_owned(),
                     });
                 }
                 None => {
@@ -168,12 +173,22 @@ impl Values {
     }
 }
 
-/// A placeholder that does not exist. Correct its name.
+/// A text that means a placeholder and has none.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no placeholder is called {{{word}}}; there are {}, {{etcd.TIER}}", listed())]
-pub struct ParseTemplateError {
-    /// The name that was written.
-    pub word: String,
+pub enum ParseTemplateError {
+    /// No placeholder has this name. Correct it.
+    #[error("no placeholder is called {{{word}}}; there are {}, {{etcd.TIER}}", listed())]
+    Unknown {
+        /// The name that was written.
+        word: String,
+    },
+    /// A brace and the name of a placeholder, without the brace that ends it. Close it, or part the two where the brace stands
+    /// for itself.
+    #[error("{{{word} is not closed; write {{{word}}}, or a space after a brace that stands for itself")]
+    NotClosed {
+        /// The name after the brace.
+        word: String,
+    },
 }
 
 /// A placeholder without a value at this place. Use another one, or move the text to a later step.
@@ -186,11 +201,18 @@ pub struct MissingValue {
     pub text: String,
 }
 
+fn is_placeholder(word: &str) -> bool {
+    NAMES.contains(&word) || word.starts_with("etcd.")
+}
+
 fn is_name(word: &str) -> bool {
-    word.starts_with(|first: char| first.is_ascii_lowercase())
-        && word
-            .bytes()
-            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"_.-".contains(&b))
+    word.starts_with(|first: char| first.is_ascii_lowercase()) && leading_name(word).len() == word.len()
+}
+
+/// As much of the text's beginning as may stand in a name.
+fn leading_name(text: &str) -> &str {
+    let of_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_.-".contains(c);
+    &text[..text.find(|c| !of_name(c)).unwrap_or(text.len())]
 }
 
 fn listed() -> String {
@@ -215,6 +237,39 @@ mod tests {
         let values = Values::default().with("key", "1").with("other", "2");
         assert_eq!(template.fill(&values).unwrap(), "{12}x1");
         assert_eq!(template.names().collect::<Vec<_>>(), ["key", "other", "key"]);
+    }
+
+    #[test]
+    fn a_known_name_after_a_brace_that_is_not_closed_is_named() {
+        for (text, word) in [
+            ("{ttl", "ttl"),
+            ("--ttl={ttl ", "ttl"),
+            ("{key {other}", "key"),
+            ("{\"id\":\"{key\"}", "key"),
+            ("http://{resource/", "resource"),
+            ("{etcd.entity,{prefix}", "etcd.entity"),
+            ("{{key", "key"),
+        ] {
+            let error = text.parse::<Template>().unwrap_err();
+            assert_eq!(
+                error,
+                ParseTemplateError::NotClosed {
+                    word: word.to_owned()
+                },
+                "{text}"
+            );
+            assert_eq!(
+                error.to_string(),
+                format!(
+                    "{{{word} is not closed; write {{{word}}}, or a space after a brace that stands for itself"
+                ),
+                "{text}"
+            );
+        }
+        for text in ["{keys", "{tt", "{ ttl", "{\"key\":1}", "{Ttl", "{n1", "{"] {
+            let template: Template = text.parse().unwrap();
+            assert_eq!(template.fill(&Values::default()).unwrap(), text);
+        }
     }
 
     #[test]
