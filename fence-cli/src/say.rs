@@ -24,14 +24,46 @@ pub(crate) fn show(text: &str) {
     let _ = written(text);
 }
 
-/// Writes a line to standard error.
-pub(crate) fn remark(line: &str) {
+/// Writes lines to standard error.
+pub(crate) fn remark(lines: &str) {
+    let lines: Vec<String> = lines.split('\n').map(plain).collect();
     // There is nowhere left to say that it could not be said.
-    let _ = writeln!(io::stderr(), "{line}");
+    let _ = writeln!(io::stderr(), "{}", lines.join("\n"));
+}
+
+/// A line that a terminal shows as it is: what would steer it, or turn the order of what is read, stands escaped.
+pub(crate) fn plain(line: &str) -> String {
+    let mut plain = String::with_capacity(line.len());
+    for character in line.chars() {
+        let turns = matches!(character, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        match turns || character.is_control() {
+            true => plain.extend(character.escape_default()),
+            false => plain.push(character),
+        }
+    }
+    plain
 }
 
 fn written(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
     out.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain;
+
+    #[test]
+    fn what_would_steer_a_terminal_or_turn_its_text_is_escaped() {
+        assert_eq!(plain("a\u{1b}[31mb"), "a\\u{1b}[31mb");
+        assert_eq!(plain("a\u{9b}31mb\u{7f}"), "a\\u{9b}31mb\\u{7f}");
+        assert_eq!(
+            plain("a\u{202e}b\u{2066}c\u{2069}"),
+            "a\\u{202e}b\\u{2066}c\\u{2069}"
+        );
+        assert_eq!(plain("a\r\nb"), "a\\r\\nb");
+        let whole = "Zwölf \u{1f600} שלום \\ \"x\"";
+        assert_eq!(plain(whole), whole);
+    }
 }

@@ -137,7 +137,8 @@ impl Entry {
         match error {
             RiskError::SaysNothing { field }
             | RiskError::TooLong { field, .. }
-            | RiskError::NotOneLine { field } => match field {
+            | RiskError::NotOneLine { field }
+            | RiskError::TurnsText { field, .. } => match field {
                 RiskField::Owner => self.owner.span(),
                 RiskField::Reason => self.reason.span(),
                 RiskField::BlastRadius => self.blast_radius.span(),

@@ -8,12 +8,13 @@ use serde_json::json;
 use super::calendar::written;
 use super::check::Outcome;
 use super::finding::shortened;
+use crate::say;
 
 /// For a person.
 pub(super) fn text(outcome: &Outcome) -> String {
     let mut out = String::new();
     let mut line = |text: &str| {
-        writeln!(out, "{}", text.trim_end()).expect("writing to a String does not fail");
+        writeln!(out, "{}", say::plain(text.trim_end())).expect("writing to a String does not fail");
     };
     let names = outcome.classes.iter().map(|class| class.class.as_str().len());
     let width = names.max().unwrap_or_default().max(5);

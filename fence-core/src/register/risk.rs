@@ -48,8 +48,11 @@ impl Risk {
             if characters > Risk::MOST_CHARACTERS {
                 return Err(RiskError::TooLong { field, characters });
             }
-            if text.trim() != text || text.chars().any(char::is_control) {
+            if text.trim() != text || text.chars().any(breaks_line) {
                 return Err(RiskError::NotOneLine { field });
+            }
+            if let Some(character) = text.chars().find(|character| turns_text(*character)) {
+                return Err(RiskError::TurnsText { field, character });
             }
         }
         match parts.review_by.days_after(parts.accepted_on) {
@@ -68,6 +71,14 @@ impl Risk {
     pub fn parts(&self) -> &RiskParts {
         &self.0
     }
+}
+
+fn breaks_line(character: char) -> bool {
+    character.is_control() || matches!(character, '\u{2028}' | '\u{2029}')
+}
+
+fn turns_text(character: char) -> bool {
+    matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 impl RiskParts {
@@ -127,6 +138,15 @@ pub enum RiskError {
     NotOneLine {
         /// The field.
         field: RiskField,
+    },
+    /// The text holds a character that sets the direction of what follows, so that it reads as something else than it says.
+    /// Leave it out.
+    #[error("{field} holds U+{:04X}, which turns the order of what is read; leave it out", u32::from(*character))]
+    TurnsText {
+        /// The field.
+        field: RiskField,
+        /// The character.
+        character: char,
     },
     /// The review lies before the acceptance. Correct either day.
     #[error("review_by lies before accepted_on")]

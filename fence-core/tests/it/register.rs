@@ -260,8 +260,12 @@ fn each_text_of_a_risk_says_something_on_one_line() {
         for empty in ["", " ", "-", "…"] {
             assert_eq!(with(empty.to_owned()), Err(RiskError::SaysNothing { field }));
         }
-        for split in [" a", "a ", "a\nb", "a\tb"] {
+        for split in [" a", "a ", "a\nb", "a\tb", "a\u{85}b", "a\u{9b}b", "a\u{2028}b"] {
             assert_eq!(with(split.to_owned()), Err(RiskError::NotOneLine { field }));
+        }
+        for character in "\u{202a}\u{202b}\u{202c}\u{202d}\u{202e}\u{2066}\u{2067}\u{2068}\u{2069}".chars() {
+            let turned = Err(RiskError::TurnsText { field, character });
+            assert_eq!(with(format!("a{character}b")), turned);
         }
         assert!(with("ä".repeat(500)).is_ok());
         let characters = 501;
