@@ -4,7 +4,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::{epoch, exit, prove, register, timeline, token};
+use crate::exit::Failure;
+use crate::{epoch, exit, prove, register, say, timeline, token};
 
 /// Proves that lock classes are fenced: pauses real holders past their lease, and watches the resource refuse their late
 /// writes.
@@ -49,6 +50,17 @@ impl Arguments {
             Command::Reaper => pause_kit::reaper::main(),
         }
     }
+}
+
+/// Says what is wrong with the arguments, also as JSON where that is asked for; or what `--help` and `--version` ask for.
+pub(crate) fn refuse(error: &clap::Error) -> ! {
+    let asked_for_json = std::env::args_os().any(|argument| argument == "--json");
+    if asked_for_json && error.use_stderr() {
+        let message = error.render().to_string();
+        let message = message.trim().trim_start_matches("error: ").to_owned();
+        say::show(&format!("{:#}\n", Failure::usage(message).json()));
+    }
+    error.exit()
 }
 
 #[cfg(test)]

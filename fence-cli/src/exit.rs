@@ -3,6 +3,9 @@
 use std::error::Error;
 use std::process::ExitCode;
 
+use serde_json::{Value, json};
+
+use crate::config::ConfigError;
 use crate::say;
 
 /// The table at the end of `fence --help`.
@@ -59,6 +62,18 @@ impl Failure {
     /// A service at fault.
     pub(crate) fn service(error: impl Into<Box<dyn Error>>) -> Failure {
         Failure::Service(error.into())
+    }
+
+    /// What a program that asked for JSON is told: the exit code, the words, and the place where there is one.
+    pub(crate) fn json(&self) -> Value {
+        let (Failure::Usage(error) | Failure::Service(error)) = self;
+        let place = error.downcast_ref::<ConfigError>().map(ConfigError::place);
+        json!({ "error": {
+            "code": self.code(),
+            "message": chain(error.as_ref()),
+            "file": place.map(|(file, _)| file),
+            "line": place.and_then(|(_, line)| line),
+        } })
     }
 
     fn code(&self) -> u8 {

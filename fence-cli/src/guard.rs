@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use fence_pg::GuardSha256;
 
+use crate::regular;
+
 /// A folder of SQL, or a file in it, cannot be read. Correct `guard_sql` or `defeat_sql`, or make it readable.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read {}", path.display())]
@@ -32,7 +34,7 @@ pub(crate) fn sha256<'a>(folders: impl Iterator<Item = &'a Path>) -> Result<Stri
                     .unwrap_or_default()
                     .to_string_lossy()
                     .into_owned();
-                files.push((name, std::fs::read(&path).map_err(failed)?));
+                files.push((name, regular::read(&path).map_err(failed)?));
             }
         }
     }

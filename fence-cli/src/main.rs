@@ -10,6 +10,7 @@ mod guard;
 mod prove;
 mod proven_by;
 mod register;
+mod regular;
 mod say;
 mod timeline;
 mod token;
@@ -19,5 +20,8 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
-    arguments::Arguments::parse().run()
+    match arguments::Arguments::try_parse() {
+        Ok(arguments) => arguments.run(),
+        Err(error) => arguments::refuse(&error),
+    }
 }

@@ -8,6 +8,7 @@ use toml::{Table, Value};
 
 use crate::config::Manifest;
 use crate::guard::{self, GuardError};
+use crate::regular;
 
 /// The digests of how this class is proven; nothing, when it is not declared with a proof.
 pub(crate) fn now(manifest: &Manifest, class: &ClassName) -> Result<Option<ProvenBy>, GuardError> {
@@ -15,7 +16,7 @@ pub(crate) fn now(manifest: &Manifest, class: &ClassName) -> Result<Option<Prove
         return Ok(None);
     };
     let defeat_sql = match &target.defeat_sql {
-        Some(file) => Some(std::fs::read(file).map_err(|source| GuardError {
+        Some(file) => Some(regular::read(file).map_err(|source| GuardError {
             path: file.clone(),
             source,
         })?),

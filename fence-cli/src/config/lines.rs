@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 
 use super::check::{Fault, Step};
+use super::forms;
+use crate::regular;
 
 /// Nothing can be done from this file. Correct the line, or name another `fence.toml` with `--config`.
 #[derive(Debug, thiserror::Error)]
@@ -40,6 +42,36 @@ pub(crate) enum ConfigError {
     },
 }
 
+impl ConfigError {
+    /// The file at fault, and the line in it where there is one.
+    pub(crate) fn place(&self) -> (&Path, Option<usize>) {
+        match self {
+            ConfigError::NotFound { from } => (from, None),
+            ConfigError::Read { file, .. } => (file, None),
+            ConfigError::Line { file, line, .. } => (file, Some(*line)),
+        }
+    }
+}
+
+/// The text of a regular file.
+pub(crate) fn text_of(file: &Path) -> Result<String, ConfigError> {
+    let bytes = regular::read(file).map_err(|source| ConfigError::Read {
+        file: file.to_owned(),
+        source,
+    })?;
+    String::from_utf8(bytes).map_err(|error| {
+        let (good, bad) = error.as_bytes().split_at(error.utf8_error().valid_up_to());
+        let good = String::from_utf8_lossy(good);
+        let column = good.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        let byte = bad.first().copied().unwrap_or_default();
+        ConfigError::Line {
+            file: file.to_owned(),
+            line: good.matches('\n').count() + 1,
+            message: format!("the byte 0x{byte:02x} in column {column} is no UTF-8; save the file as UTF-8"),
+        }
+    })
+}
+
 /// A file's text, to find lines in.
 pub(crate) struct Lines<'a> {
     file: &'a Path,
@@ -53,7 +85,9 @@ impl<'a> Lines<'a> {
 
     /// A fault that the parser found.
     pub(crate) fn parse_error(&self, error: &toml::de::Error) -> ConfigError {
-        self.at(error.span().unwrap_or(0..0), error.message().replace('\n', " "))
+        let span = error.span().unwrap_or(0..0);
+        let message = forms::told(self.text, &span, error.message());
+        self.at(span, message)
     }
 
     /// A fault in what was parsed.

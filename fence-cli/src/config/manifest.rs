@@ -9,7 +9,7 @@ use serde::Deserialize;
 use toml::{Table, Value};
 
 use super::check::{self, Step};
-use super::lines::{ConfigError, Lines};
+use super::lines::{ConfigError, Lines, text_of};
 
 /// The file's name.
 pub(crate) const NAME: &str = "fence.toml";
@@ -77,10 +77,7 @@ impl Manifest {
             Some(file) => file.to_owned(),
             None => find()?,
         };
-        let text = std::fs::read_to_string(&file).map_err(|source| ConfigError::Read {
-            file: file.clone(),
-            source,
-        })?;
+        let text = text_of(&file)?;
         let lines = Lines::new(&file, &text);
         let mut manifest: Manifest = toml::from_str(&text).map_err(|error| lines.parse_error(&error))?;
         let folder = std::path::absolute(&file).map_err(|source| ConfigError::Read {
@@ -140,6 +137,7 @@ fn find() -> Result<PathBuf, ConfigError> {
     })?;
     from.ancestors()
         .map(|folder| folder.join(NAME))
-        .find(|file| file.is_file())
+        // Whatever has the name is meant: what cannot be read is said, and not passed over for a file further up.
+        .find(|file| file.symlink_metadata().is_ok())
         .ok_or(ConfigError::NotFound { from })
 }

@@ -12,7 +12,7 @@ use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
 use toml::{Spanned, Value};
 
 use super::calendar;
-use crate::config::{ConfigError, Lines};
+use crate::config::{ConfigError, Lines, text_of};
 
 /// The file's name.
 const NAME: &str = "risk-register.toml";
@@ -39,10 +39,11 @@ impl RegisterFile {
     /// Reads the register in this folder.
     pub(super) fn load(folder: &Path) -> Result<RegisterFile, ConfigError> {
         let path = folder.join(NAME);
-        let text = match std::fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-            Err(source) => return Err(ConfigError::Read { file: path, source }),
+        let text = match text_of(&path) {
+            Err(ConfigError::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                String::new()
+            }
+            text => text?,
         };
         let lines = Lines::new(&path, &text);
         let file: File = toml::from_str(&text).map_err(|error| lines.parse_error(&error))?;

@@ -23,7 +23,8 @@ use file::RegisterFile;
 const HELP: &str = "\
 fence.toml declares every class: whether a double holder corrupts, what refuses a stale one, and how that is proven.
 risk-register.toml, beside it, lists the classes that may corrupt and that nothing guards: who has accepted that, why, and
-until when. `fence prove` writes the evidence that the check judges again.";
+until when. `fence prove` writes the evidence that the check judges again, and what each class was proven by: the check
+compares that with what is declared and stands in the SQL files now.";
 
 /// What to do with the registers.
 #[derive(Debug, Subcommand)]
@@ -71,7 +72,13 @@ struct CommonArguments {
 /// Runs the command.
 pub(crate) fn run(command: &RegisterCommand) -> Result<Ending, Failure> {
     match command {
-        RegisterCommand::Check(arguments) => check(arguments),
+        RegisterCommand::Check(arguments) => {
+            let checked = check(arguments);
+            if let (true, Err(failure)) = (arguments.json, &checked) {
+                say::show(&format!("{:#}\n", failure.json()));
+            }
+            checked
+        }
         RegisterCommand::List(arguments) => {
             let (_, register, today) = open(&arguments.common)?;
             say::answer(&list::text(&register, today, arguments.due))?;

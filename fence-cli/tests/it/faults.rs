@@ -82,7 +82,11 @@ fn each_fault_is_named_with_its_line_the_wrong_word_and_the_right_form() {
             vec!["S04b", "no \"unraised\"", "with.unraised = ["],
         ),
         ("\"thing-{n}\"", "\"thing\"", vec!["{n}", "acct-{n}"]),
-        ("\"thing-{n}\"", "\"thing-{n\"", vec!["{n is not closed", "write {n}"]),
+        (
+            "\"thing-{n}\"",
+            "\"thing-{n\"",
+            vec!["{n is not closed", "write {n}"],
+        ),
         (
             "{etcd.entity}",
             "{etcd.entity",
@@ -145,6 +149,21 @@ fn each_fault_is_named_with_its_line_the_wrong_word_and_the_right_form() {
             "deadline_ms = 2000",
             "deadline_ms = 0",
             vec!["deadline_ms is 1 to 60000 milliseconds, got 0"],
+        ),
+        (
+            "deadline_ms = 2000",
+            "deadline_ms = \"2s\"",
+            vec!["expected a whole number", "write it like deadline_ms = 2000"],
+        ),
+        (
+            "idle_ms = 5000",
+            "idle_ms = -1",
+            vec!["`-1`, expected a whole number", "write it like idle_ms = 5000"],
+        ),
+        (
+            "gates = [\"before-send\"]",
+            "gates = \"before-send\"",
+            vec!["expected a list", "write it like gates = [\"before-send\"]"],
         ),
         (
             "idle_ms = 5000",

@@ -3,6 +3,7 @@
 
 mod command;
 mod faults;
+mod files;
 mod output;
 mod risks;
 mod selection;
