@@ -162,6 +162,22 @@ impl Gates {
         }
     }
 
+    /// Waits until a holder stands at a gate of one of these names, and leaves it there. Waits for ever when none does: the
+    /// caller bounds it.
+    pub(crate) async fn stood_at(&self, names: &[&str]) {
+        let mut changes = self.shared.version.subscribe();
+        loop {
+            changes.borrow_and_update();
+            if self.shared.is_waiting(|gate| names.contains(&gate.name.as_str())) {
+                return;
+            }
+            changes
+                .changed()
+                .await
+                .expect("the sender lives as long as the gates");
+        }
+    }
+
     /// The name of a gate at which a holder stands and which was not declared.
     #[must_use]
     pub fn unknown(&self) -> Option<String> {
@@ -229,6 +245,11 @@ impl Shared {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let at = waiting.iter().position(wanted)?;
         Some(waiting.remove(at))
+    }
+
+    fn is_waiting(&self, wanted: impl FnMut(&Gate) -> bool) -> bool {
+        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.iter().any(wanted)
     }
 
     fn add(&self, gate: Gate) {

@@ -24,7 +24,9 @@ pub(crate) struct Holder {
     pub(crate) name: &'static str,
     pub(crate) child: Child,
     pub(crate) path: Path,
-    gates: Arc<Gates>,
+    pub(super) gates: Arc<Gates>,
+    /// The gates at which its part has it stand.
+    pub(super) stands_at: &'static [GateName],
     /// Opens every gate at which no scenario keeps this holder.
     passing: AbortHandle,
     /// The name of a gate at which it stands and which is not declared.
@@ -149,6 +151,7 @@ impl Holder {
             child: child.map_err(Trouble::lost("a holder could not be started"))?,
             path,
             gates,
+            stands_at: part.stands_at,
             passing,
             strayed,
             journal,
@@ -258,7 +261,7 @@ impl Holder {
         }
     }
 
-    fn stray(&self, name: &str) -> Trouble {
+    pub(super) fn stray(&self, name: &str) -> Trouble {
         Trouble::Declared(RunError::Declared {
             at: self.declared.key("gates"),
             why: format!("the holder stands at the gate \"{name}\", which gates does not list"),
@@ -311,7 +314,7 @@ impl Holder {
     }
 
     /// Waits until it stands at a gate that is not declared, which it may never do.
-    async fn strayed(&self) -> String {
+    pub(super) async fn strayed(&self) -> String {
         let mut strayed = self.strayed.clone();
         match strayed.wait_for(Option::is_some).await {
             Ok(name) => name.clone().unwrap_or_default(),

@@ -2,6 +2,7 @@
 
 mod acts;
 mod clock;
+mod ending;
 mod exchanges;
 mod fresher;
 mod from_disk;

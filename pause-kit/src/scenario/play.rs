@@ -24,6 +24,10 @@ pub(crate) async fn play<'a>(ground: Ground<'a>, task: Assignment<'a>) -> Result
         ScenarioId::S21 => from_disk::play(&half).await,
         ScenarioId::S26 => idle_transaction::play(&half).await,
     };
+    let played = match played {
+        Ok(()) => half.holders_end().await,
+        failed => failed,
+    };
     let mut trouble = match played {
         Ok(()) => None,
         Err(Trouble::Declared(error)) => return Err(error),

@@ -31,6 +31,14 @@ pub(crate) enum Trouble {
         /// The end of its standard error.
         tail: String,
     },
+    /// A holder whose write was late went on after its answer, so that what it does has no end to read back after.
+    #[error("{who} did not end within {} s after its write was answered", within.as_secs())]
+    Lingers {
+        /// The holder.
+        who: String,
+        /// For how long it was waited for.
+        within: Duration,
+    },
     /// A process was not seen stopped, so that nothing that follows would mean anything.
     #[error("{who} did not stop")]
     Stop {

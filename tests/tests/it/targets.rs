@@ -48,6 +48,51 @@ fn a_holder_in_javascript_straight_to_postgresql_is_proven_and_violated_without_
     proven_and_violated_without_its_fence("node-postgres", &["S02"]);
 }
 
+/// What the holder in JavaScript says in its code, and what it says instead, to write once it has been refused.
+const WRITES_ONCE_REFUSED: [(&str, &str); 2] = [
+    (
+        "    await db.query('SELECT fence.admit($1, $2, $3, $4)', [CLASS, document, token, grant]);",
+        "    await db.query('SAVEPOINT s'); try { await db.query('SELECT fence.admit($1, $2, $3, $4)', [CLASS, document, token, \
+         grant]); } catch { await db.query('ROLLBACK TO s'); await new Promise((over) => setTimeout(over, 300)); }",
+    ),
+    (
+        "    console.log(`${release}: refused: ${error.code} ${error.detail}`);",
+        "    await new Promise((over) => setTimeout(over, 200));
+             await db.query('INSERT INTO edition (id, document, release) VALUES ($1, $2, $3)', \
+         [`${grant}:${number}`, document, release]);",
+    ),
+];
+
+#[test]
+fn a_holder_that_writes_some_time_after_its_refusal_is_violated() {
+    for (sound, fault) in WRITES_ONCE_REFUSED {
+        let copy = example("node-postgres").copy().unwrap();
+        let copy = copy.with("publish.js", sound, fault).unwrap();
+        let run = copy.prove(&binary("fence"), &["--scenario", "S02"]).unwrap();
+        assert_eq!(run.code, Some(1), "{fault}: {}", run.text);
+        let broken = run.evidence["scenarios"][0]["on"]["violated"].to_string();
+        assert!(broken.contains("a write of H1"), "{fault}: {broken}");
+    }
+}
+
+#[test]
+fn a_late_holder_that_goes_on_and_on_after_its_refusal_leaves_all_open_and_is_named() {
+    let (sound, fault) = (
+        "    await db.end();\n",
+        "    await db.end(); for (;;) await new Promise((over) => setTimeout(over, 1000));\n",
+    );
+    let copy = example("node-postgres").copy().unwrap();
+    let copy = copy.with("publish.js", sound, fault).unwrap();
+    let run = copy.prove(&binary("fence"), &["--scenario", "S02"]).unwrap();
+    assert!(run.text.contains("inconclusive"), "{}", run.text);
+    assert!(
+        run.text
+            .contains("H1 did not end within 5 s after its write was answered"),
+        "{}",
+        run.text
+    );
+}
+
 /// A mistake: the example, the file, what it says, what it says instead, the text on the line that must be named, and words
 /// of the message.
 type Mistake = (
