@@ -104,7 +104,7 @@ type Mistake = (
     &'static [&'static str],
 );
 
-const MISTAKES: [Mistake; 13] = [
+const MISTAKES: [Mistake; 14] = [
     // Found before anything starts.
     (
         "python-http",
@@ -192,6 +192,14 @@ const MISTAKES: [Mistake; 13] = [
         "document = 'no {key}'",
         "proof.read]",
         &["the read shows nothing", "every write on {key}"],
+    ),
+    (
+        "python-http",
+        "fence.toml",
+        "path = \"/items/{key}/fence\"",
+        "path = \"/items/{key}/fnce\"",
+        "path = \"/items/{key}/fnce\"",
+        &["no request of theirs was POST /items/{key}/fnce"],
     ),
     (
         "node-postgres",

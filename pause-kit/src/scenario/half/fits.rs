@@ -96,6 +96,17 @@ impl Half<'_> {
         if !whole {
             return Ok(());
         }
+        if let (Some(front), false) = (&proof.front, self.is_twin()) {
+            let requests: Vec<_> = holders.iter().flat_map(|holder| holder.requests()).collect();
+            let has = |kind| requests.iter().any(|seen| seen.kind == kind);
+            if has(Kind::Write) && !has(Kind::Raise) {
+                let why = format!(
+                    "holders wrote, and no request of theirs was {} {}; a holder raises the mark before it reads",
+                    front.raise.method, front.raise.path
+                );
+                return declared(at.key("front").key("raise").key("path"), why);
+            }
+        }
         if let (Some(row), true) = (rows.iter().find(ours), of_key.is_empty()) {
             let why = format!(
                 "key = \"{}\" is \"{}\" in the row with the id {}, whose lock's key is \"{key}\"",
