@@ -35,7 +35,7 @@
 //!         opening: BTreeMap::new(),
 //!     };
 //!     let probe = |probe, key: &str, seen, reply| Event::Probe(Probe {
-//!         probe, class: "app.batch".into(), key: key.into(), seen, id: None, reply, sqlstate: None,
+//!         probe, class: "app.batch".into(), key: key.into(), seen, id: None, reply, sqlstate: None, detail: None,
 //!         presented: Presented { token: Some("33".into()), grant: None },
 //!     });
 //!     let applied = Reply::Sql { sqlstate: None, detail: None, tag: Some("UPDATE 1".into()) };

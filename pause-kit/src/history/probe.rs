@@ -38,6 +38,16 @@ pub enum ProbeKind {
     Malformed,
     /// A class that nobody declared: must be refused as unknown.
     UnknownClass,
+    /// A larger token that only raises the mark, by `fence.raise_mark`: must be applied.
+    Raise,
+    /// A raise with a smaller token after a larger one: must be refused as stale, with both numbers.
+    StaleRaise,
+    /// A raise with the mark's own token and another grant: must be refused as a collision.
+    CollidingRaise,
+    /// A raise with a token outside every registered range: must be refused as of an unknown epoch.
+    RaiseOutsideRange,
+    /// A raise without a token: must be refused as missing.
+    RaiseWithoutToken,
     /// A larger admission while another connection's admission of the same key is not yet committed: must be blocked.
     HeldToTheEnd,
     /// The same without any bound of the caller's own: must be blocked by the guard's bound. The kit cuts it short, with
@@ -73,4 +83,7 @@ pub struct Probe {
     pub reply: Reply,
     /// PostgreSQL's own answer, where the reply came over HTTP and the path showed it.
     pub sqlstate: Option<String>,
+    /// The DETAIL that came with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
 }

@@ -140,19 +140,37 @@ fn is_exact(probe: &Probe, fence: Fence) -> bool {
                 Fence::WrongKey | Fence::UnknownClass => return false,
             };
             let said = of_probe(probe) == Said::Fenced(fence);
-            *status == right && said && probe.sqlstate.as_deref().is_none_or(|seen| seen == code)
+            let code_fits = probe.sqlstate.as_deref().is_none_or(|seen| seen == code);
+            *status == right && said && code_fits && detail_fits(probe)
         }
         Reply::Sql { sqlstate, detail, .. } => {
             let text = fence == Fence::Malformed && probe.probe == ProbeKind::Malformed;
             let code = if text { "22P02" } else { code };
-            let numbers = || {
-                let presented = probe.presented.token.as_deref().unwrap_or_default();
-                let seen = probe.seen.map(|seen| seen.to_string()).unwrap_or_default();
-                Some(format!("presented {presented}, seen {seen}"))
-            };
-            sqlstate.as_deref() == Some(code) && (fence != Fence::Stale || *detail == numbers())
+            sqlstate.as_deref() == Some(code) && (fence != Fence::Stale || *detail == Some(numbers(probe)))
         }
     }
+}
+
+/// The DETAIL of a stale refusal.
+fn numbers(probe: &Probe) -> String {
+    let presented = probe.presented.token.as_deref().unwrap_or_default();
+    let seen = probe.seen.map(|seen| seen.to_string()).unwrap_or_default();
+    format!("presented {presented}, seen {seen}")
+}
+
+/// Whether the database was given the token that was presented to the resource, as far as its DETAIL tells: a resource that
+/// reads tokens as doubles presents another.
+fn detail_fits(probe: &Probe) -> bool {
+    let Some(detail) = &probe.detail else {
+        return true;
+    };
+    if probe.seen.is_some() {
+        return *detail == numbers(probe);
+    }
+    let named = ["presented ", "token "]
+        .iter()
+        .find_map(|word| detail.strip_prefix(word));
+    named.is_none_or(|rest| rest.split(',').next() == probe.presented.token.as_deref())
 }
 
 fn sqlstate(probe: &Probe) -> Option<&str> {
@@ -193,6 +211,23 @@ fn expected(kind: ProbeKind) -> (Right, Invariant, &'static str) {
         ProbeKind::UnknownClass => {
             refused(Fence::UnknownClass, I::Identity, "a claim of an undeclared class")
         }
+        ProbeKind::Raise => applied("a raise with a larger token"),
+        ProbeKind::StaleRaise => refused(
+            Fence::Stale,
+            I::Order,
+            "a raise with a smaller token after a larger one",
+        ),
+        ProbeKind::CollidingRaise => refused(
+            Fence::Collision,
+            I::Identity,
+            "a raise with the mark's token and another grant",
+        ),
+        ProbeKind::RaiseOutsideRange => refused(
+            Fence::UnknownEpoch,
+            I::Identity,
+            "a raise with a token outside every registered range",
+        ),
+        ProbeKind::RaiseWithoutToken => refused(Fence::Missing, I::Identity, "a raise without a token"),
         ProbeKind::HeldToTheEnd => (
             Right::Blocked,
             I::DelayedPacket,

@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(15);
 /// What PostgreSQL answers when a statement met that limit.
 const QUERY_CANCELED: &str = "57014";
 
-/// A claim as it is put to `fence.admit`.
+/// A claim as it is put to `fence.admit`, or to `fence.raise_mark` where its kind is about that.
 #[derive(Clone, Debug)]
 pub(super) struct Ask<'a> {
     pub(super) kind: ProbeKind,
@@ -73,12 +73,24 @@ impl<'a> Ask<'a> {
             None => "NULL".to_owned(),
         };
         format!(
-            "SELECT fence.admit({}, {}, {}, {})",
+            "SELECT fence.{}({}, {}, {}, {})",
+            self.function(),
             quoted(Some(self.class)),
             quoted(Some(self.key)),
             quoted(self.token.as_deref()),
             quoted(self.grant)
         )
+    }
+
+    fn function(&self) -> &'static str {
+        match self.kind {
+            ProbeKind::Raise
+            | ProbeKind::StaleRaise
+            | ProbeKind::CollidingRaise
+            | ProbeKind::RaiseOutsideRange
+            | ProbeKind::RaiseWithoutToken => "raise_mark",
+            _ => "admit",
+        }
     }
 
     /// Asks on a connection and records the answer.
@@ -112,6 +124,7 @@ impl<'a> Ask<'a> {
                 id: None,
                 reply,
                 sqlstate: None,
+                detail: None,
             },
         );
     }

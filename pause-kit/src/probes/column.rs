@@ -56,6 +56,7 @@ pub(super) async fn ask(half: &Half<'_>) -> Result<(), RunError> {
                 id: None,
                 reply,
                 sqlstate: None,
+                detail: None,
             },
         );
     }

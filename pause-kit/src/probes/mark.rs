@@ -134,6 +134,30 @@ async fn tiered(half: &Half<'_>, sql: &Client) -> Result<(), RunError> {
     ] {
         ask.put(half, sql).await?;
     }
+    raised(half, sql).await
+}
+
+/// Raises, each followed by admissions that show where it left the mark.
+async fn raised(half: &Half<'_>, sql: &Client) -> Result<(), RunError> {
+    let (one, two, three) = (grant("one"), grant("two"), grant("three"));
+    let [first, second, third] = [10, 11, 12].map(|revision| token(1, revision));
+    let far = token(Epoch::MAX.as_u16(), 10);
+    let on = |kind, token| Ask::new(kind, TIERED, "raises", token);
+    for ask in [
+        on(Kind::Prepare, second).by(&two),
+        on(Kind::StaleRaise, first).by(&one).meets(second),
+        on(Kind::Smaller, first).by(&one).meets(second),
+        on(Kind::EqualAgain, second).by(&two),
+        on(Kind::CollidingRaise, second).by(&three),
+        on(Kind::EqualAgain, second).by(&two),
+        on(Kind::RaiseOutsideRange, far).by(&three),
+        on(Kind::RaiseWithoutToken, second).by(&three).without_token(),
+        on(Kind::EqualAgain, second).by(&two),
+        on(Kind::Raise, third).by(&three),
+        on(Kind::Smaller, second).by(&two).meets(third),
+    ] {
+        ask.put(half, sql).await?;
+    }
     Ok(())
 }
 

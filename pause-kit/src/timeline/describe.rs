@@ -125,6 +125,15 @@ fn asks(probe: ProbeKind) -> &'static str {
         ProbeKind::BelowOne => "a number below 1, which must be refused",
         ProbeKind::Malformed => "text that is no token, which must be refused",
         ProbeKind::UnknownClass => "a class that nobody declared, which must be refused",
+        ProbeKind::Raise => "a raise with a larger token, which must be applied",
+        ProbeKind::StaleRaise => "a raise with a smaller token, which must be refused as stale",
+        ProbeKind::CollidingRaise => {
+            "a raise with the mark's token and another grant, which must be refused as a collision"
+        }
+        ProbeKind::RaiseOutsideRange => {
+            "a raise with a token outside every registered range, which must be refused"
+        }
+        ProbeKind::RaiseWithoutToken => "a raise without a token, which must be refused as missing",
         ProbeKind::HeldToTheEnd => "another admission is not yet committed, so it must be blocked",
         ProbeKind::BoundedWait => {
             "another admission is not yet committed, so it must be blocked within the guard's bound"

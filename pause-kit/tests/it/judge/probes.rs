@@ -23,6 +23,11 @@ fn refused() -> Vec<(ProbeKind, Reply, Invariant)> {
         (ProbeKind::HeldToTheEnd, sql("55P03", None), I::DelayedPacket),
         (ProbeKind::BoundedWait, sql("55P03", None), I::DelayedPacket),
         (ProbeKind::OldSnapshot, sql("40001", None), I::Linearizable),
+        (ProbeKind::StaleRaise, sql("ZF001", STALE), I::Order),
+        (ProbeKind::CollidingRaise, sql("ZF004", None), I::Identity),
+        (ProbeKind::RaiseOutsideRange, sql("ZF005", None), I::Identity),
+        (ProbeKind::RaiseWithoutToken, sql("ZF002", None), I::Identity),
+        (ProbeKind::StaleRaise, http(412, Some("stale")), I::Order),
         (ProbeKind::Collision, http(412, Some("collision")), I::Identity),
         (
             ProbeKind::OutsideRange,
@@ -38,12 +43,13 @@ fn refused() -> Vec<(ProbeKind, Reply, Invariant)> {
     ]
 }
 
-const APPLIED: [ProbeKind; 5] = [
+const APPLIED: [ProbeKind; 6] = [
     ProbeKind::OtherClass,
     ProbeKind::EqualAgain,
     ProbeKind::Prepare,
     ProbeKind::Larger,
     ProbeKind::AfterRollback,
+    ProbeKind::Raise,
 ];
 
 /// The verdict on a good history with this probe in it.
@@ -60,6 +66,7 @@ fn verdict(probe: ProbeKind, reply: &Reply) -> Verdict {
             id: None,
             reply: reply.clone(),
             sqlstate: None,
+            detail: None,
         }),
     );
     judge(&tape.history()).verdict
@@ -237,6 +244,7 @@ fn a_refusal_behind_a_500_is_known_by_the_code_on_the_path() {
             id: None,
             reply: http(500, None),
             sqlstate: Some(sqlstate.to_owned()),
+            detail: None,
         };
         tape.push(70, hidden);
         judge(&tape.history())
@@ -247,6 +255,66 @@ fn a_refusal_behind_a_500_is_known_by_the_code_on_the_path() {
         assert!(
             matches!(hidden(probe, "40001").verdict, Verdict::Inconclusive(_)),
             "{probe:?}"
+        );
+    }
+}
+
+#[test]
+fn a_refusal_over_http_whose_detail_names_another_token_is_the_wrong_reason() {
+    let given = |probe: ProbeKind, seen, reply: &Reply, detail: &str| {
+        let mut tape = late_send("S02", Half::Guarded);
+        let passed_on = Probe {
+            probe,
+            class: "kit.open".to_owned(),
+            key: "probe".to_owned(),
+            presented: presented(9, "g1"),
+            seen,
+            id: None,
+            reply: reply.clone(),
+            sqlstate: None,
+            detail: Some(detail.to_owned()),
+        };
+        tape.push(70, passed_on);
+        judge(&tape.history())
+    };
+    let outside = http(409, Some("unknown-epoch"));
+    let collision = http(412, Some("collision"));
+    let stale = http(412, Some("stale"));
+    let mark = Some(TokenNumber::new(10));
+    for (probe, seen, reply, right, wrong) in [
+        (
+            ProbeKind::OutsideRange,
+            None,
+            &outside,
+            "presented 9",
+            "presented 8",
+        ),
+        (
+            ProbeKind::Collision,
+            None,
+            &collision,
+            "token 9, presented by grant g1, seen from grant g2",
+            "token 90, presented by grant g1, seen from grant g2",
+        ),
+        (
+            ProbeKind::StaleRaise,
+            mark,
+            &stale,
+            "presented 9, seen 10",
+            "presented 9, seen 11",
+        ),
+        (
+            ProbeKind::StaleRaise,
+            mark,
+            &stale,
+            "presented 9, seen 10",
+            "presented 8, seen 10",
+        ),
+    ] {
+        assert_eq!(given(probe, seen, reply, right).verdict, Verdict::Held, "{right}");
+        assert!(
+            given(probe, seen, reply, wrong).breaks(Invariant::Reason),
+            "{wrong}"
         );
     }
 }

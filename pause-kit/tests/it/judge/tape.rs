@@ -301,6 +301,7 @@ impl Tape {
                 id,
                 reply,
                 sqlstate: None,
+                detail: None,
             },
         )
     }
@@ -316,6 +317,7 @@ impl Tape {
             id: Some("g1".to_owned()),
             reply: done("UPDATE 1"),
             sqlstate: None,
+            detail: None,
         };
         self.push(at, probe)
     }
