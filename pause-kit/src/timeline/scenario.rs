@@ -252,8 +252,8 @@ impl<'a> Article<'a> {
         html.text(match answered.head {
             Head::Wall if answered.tone == Tone::Wrong => "refused, wrongly",
             Head::Wall => "refused",
-            Head::Through if missed.is_some() => "from an old read",
-            Head::Through if half.facts.is_refused_in_vain(op) => "written all the same",
+            Head::Through if missed.is_some() => "an old read",
+            Head::Through if half.facts.is_refused_in_vain(op) => "took effect",
             Head::Through => "let in",
             Head::Arrives => "accepted, rightly",
             Head::Kept => "not done",
