@@ -83,8 +83,40 @@ pub struct GrantRecord {
 pub struct LeaseEnd {
     /// The grant id.
     pub grant: String,
-    /// What ended it, as far as it is known: `expired`, `revoked`, `released`, or `gone`.
-    pub cause: String,
+    /// What ended it, as far as it is known.
+    pub cause: Cause,
+}
+
+/// What ended a lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// It was not renewed in time.
+    Expired,
+    /// The kit took it away.
+    Revoked,
+    /// Its holder gave it back.
+    Released,
+    /// It is not known: it was not there any more.
+    Gone,
+}
+
+impl Cause {
+    /// The word for it, as it stands in the file.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Cause::Expired => "expired",
+            Cause::Revoked => "revoked",
+            Cause::Released => "released",
+            Cause::Gone => "gone",
+        }
+    }
+}
+
+impl std::fmt::Display for Cause {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
 }
 
 /// A confirmed stop of a process and all below it.

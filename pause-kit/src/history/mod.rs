@@ -42,7 +42,7 @@ mod run;
 
 pub use committed::{Change, Commit, Move};
 pub use event::{
-    Answer, DbAnswer, Event, GrantRecord, Hold, Killed, LeaseEnd, Queued, Request, Restarted, Stop,
+    Answer, Cause, DbAnswer, Event, GrantRecord, Hold, Killed, LeaseEnd, Queued, Request, Restarted, Stop,
     Unanswered, Waiting, Work,
 };
 pub use file::{History, ReadError};

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::said::{Said, of_probe};
 use crate::history::{
-    At, Change, Commit, DbAnswer, Event, Final, GrantRecord, History, Hold, Killed, Op, Probe, ProbeKind,
-    Queued, Read, Reply, Request, Restarted, Run, Stop, Waiting, Work,
+    At, Cause, Change, Commit, DbAnswer, Event, Final, GrantRecord, History, Hold, Killed, Op, Probe,
+    ProbeKind, Queued, Read, Reply, Request, Restarted, Run, Stop, Waiting, Work,
 };
 
 /// A body with its line and time.
@@ -33,6 +33,8 @@ pub(super) struct Granted<'h> {
     pub(super) record: &'h GrantRecord,
     /// Line and time of the lease's end.
     pub(super) end: Option<(usize, At)>,
+    /// What ended it.
+    pub(super) cause: Option<Cause>,
     /// Whether its own holder gave it back.
     pub(super) released: bool,
 }
@@ -246,6 +248,7 @@ impl<'h> Facts<'h> {
                     at,
                     record,
                     end: None,
+                    cause: None,
                     released: false,
                 });
                 self.rights.push(Right {
@@ -306,7 +309,8 @@ impl<'h> Facts<'h> {
                 let mut open = self.grants.iter_mut().filter(|granted| granted.end.is_none());
                 if let Some(granted) = open.find(|granted| granted.record.grant == end.grant) {
                     granted.end = Some((line, at));
-                    granted.released = end.cause == "released";
+                    granted.cause = Some(end.cause);
+                    granted.released = end.cause == Cause::Released;
                 }
                 return;
             }

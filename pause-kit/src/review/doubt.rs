@@ -62,6 +62,16 @@ pub enum DoubtKind {
         /// What the history shows.
         found: String,
     },
+    /// A history's header is not that of its scenario.
+    #[error("{field} must be {demanded}; the header says {found}")]
+    Header {
+        /// What is compared.
+        field: &'static str,
+        /// What the scenario demands, or the rest of the history shows.
+        demanded: String,
+        /// What the header says.
+        found: String,
+    },
     /// The verdict is not what the two histories show.
     #[error("it is said to be {claimed}; judged again it is {found}{}", because(.why))]
     Verdict {

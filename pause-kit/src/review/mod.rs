@@ -10,6 +10,7 @@
 
 mod bundle;
 mod doubt;
+mod header;
 mod lines;
 mod scenario;
 

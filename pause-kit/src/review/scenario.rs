@@ -6,6 +6,7 @@ use sha2::{Digest, Sha256};
 
 use super::bundle::Bundle;
 use super::doubt::{Doubt, DoubtKind};
+use super::header::differences;
 use crate::evidence::{HistoryFile, RefusalSeen, ScenarioEvidence, StopEvidence, Verdict};
 use crate::history::{Event, GuardForm, Half, History, Stop};
 use crate::run::{Judged, assemble};
@@ -77,6 +78,14 @@ impl Review<'_> {
             if claimed != found {
                 self.say_of(file, Some(1), DoubtKind::differs(field, claimed, found));
             }
+        }
+        for (field, demanded, found) in differences(self.claimed.id, &history) {
+            let kind = DoubtKind::Header {
+                field,
+                demanded,
+                found,
+            };
+            self.say_of(file, Some(1), kind);
         }
         self.stops(half, file, &history);
         Some(Found {

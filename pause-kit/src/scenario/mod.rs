@@ -2,6 +2,7 @@
 
 mod acts;
 mod clock;
+mod demands;
 mod ending;
 mod exchanges;
 mod fresher;
@@ -27,6 +28,7 @@ mod two_stopped;
 
 pub use id::{ScenarioId, UnknownScenario};
 
+pub(crate) use demands::Times;
 pub(crate) use front::send;
 pub(crate) use grants::Granted;
 pub(crate) use half::{Assignment, Finished, Ground, Half, SLACK, connect, said};

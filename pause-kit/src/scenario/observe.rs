@@ -3,12 +3,11 @@
 use std::time::Instant;
 
 use crate::history::{
-    Answer, DbAnswer, GrantRecord, LeaseEnd, Op, Presented, Read, Reply, Request, Unanswered, Work,
+    Answer, Cause, DbAnswer, GrantRecord, LeaseEnd, Op, Presented, Read, Reply, Request, Unanswered, Work,
 };
 use crate::store::StoreEvent;
 use crate::wire::postgres::{Statement, statements};
 
-use super::ScenarioId;
 use super::exchanges::{Kind, Seen};
 use super::half::Half;
 use super::holder::Holder;
@@ -39,7 +38,7 @@ impl Half<'_> {
     fn store_events(&self) {
         let mut number = 0;
         let revoked = self.revoked().clone();
-        let expires = self.task.slot.scenario == ScenarioId::S01;
+        let expires = self.task.slot.scenario.ends_leases_by() == Some(Cause::Expired);
         for (at, event) in self.grants.events() {
             let at = self.recorder.at(at);
             match event {
@@ -67,16 +66,16 @@ impl Half<'_> {
                 StoreEvent::Ended { grant, released } => {
                     let first = self.holders().first().and_then(|first| first.grant().cloned());
                     let cause = match (released, first) {
-                        (true, _) => "released",
-                        (false, _) if revoked.contains(&grant) => "revoked",
-                        (false, Some(first)) if first.grant == grant && expires => "expired",
-                        (false, _) => "gone",
+                        (true, _) => Cause::Released,
+                        (false, _) if revoked.contains(&grant) => Cause::Revoked,
+                        (false, Some(first)) if first.grant == grant && expires => Cause::Expired,
+                        (false, _) => Cause::Gone,
                     };
                     self.recorder.record(
                         at,
                         LeaseEnd {
                             grant: grant.to_string(),
-                            cause: cause.to_owned(),
+                            cause,
                         },
                     );
                 }

@@ -137,6 +137,7 @@ fn what_is_not_understood_is_refused_and_its_line_named() {
             "unknown field",
         ),
         (r#","cause":"revoked""#, "", "missing field"),
+        (r#""cause":"revoked""#, r#""cause":"martians""#, "unknown variant"),
         (
             r#""token":"281474976710689""#,
             r#""token":281474976710689"#,

@@ -4,6 +4,7 @@ use crate::history::{At, Stop};
 use crate::judge::facts::{Facts, Granted, Guarded, Seen};
 use crate::judge::said::Said;
 use crate::judge::verdict::{Invariant, Violation};
+use crate::scenario::ScenarioId;
 
 pub(super) fn parties<'f, 'h>(facts: &'f Facts<'h>) -> Result<(Granted<'h>, &'f Guarded<'h>), Violation> {
     let stale = facts
@@ -20,8 +21,15 @@ pub(super) fn stop_of<'f, 'h>(facts: &'f Facts<'h>, target: &str) -> Result<&'f 
     stop.ok_or_else(|| void(format!("{target} was never stopped"), &[]))
 }
 
-/// The lease ended and a successor was granted inside the pause.
+/// The lease ended, by what the scenario lets end it, and a successor was granted inside the pause.
 pub(super) fn takeover(facts: &Facts<'_>, stale: Granted<'_>, pause: Pause) -> Result<(), Violation> {
+    let scenario: Option<ScenarioId> = facts.run.scenario.parse().ok();
+    let right = scenario.and_then(ScenarioId::ends_leases_by);
+    if let (Some(right), Some(cause), Some((line, _))) = (right, stale.cause, stale.end)
+        && right != cause
+    {
+        return Err(void(format!("the lease was {cause}, and not {right}"), &[line]));
+    }
     match stale.end {
         Some((_, at)) if pause.contains(at) => {}
         Some((line, _)) => {

@@ -23,6 +23,7 @@ pub(super) fn legal_gap(facts: &Facts<'_>) -> Result<(), Violation> {
         stop_before(facts, second)?,
         stop_before(facts, third)?,
     ];
+    is_the_stale_one(facts, stale)?;
     takeover(facts, stale, pauses[0])?;
     let of_next = |op: &&Guarded<'_>| op.request.grant.as_deref() == Some(next.record.grant.as_str());
     let answered = answered(first)?;
@@ -104,6 +105,7 @@ pub(super) fn in_turn(facts: &Facts<'_>) -> Result<(), Violation> {
         attempted_after(attempt, pause)?;
         pauses.push(pause);
     }
+    is_the_stale_one(facts, grants[0])?;
     takeover(facts, grants[0], pauses[0])?;
     takeover(facts, grants[1], pauses[1])?;
     let third = granted_within(facts, grants[1], pauses[1])
@@ -156,6 +158,16 @@ fn grant_of<'h>(facts: &Facts<'h>, op: &Guarded<'_>) -> Result<Granted<'h>, Viol
                 &[op.line],
             )
         })
+}
+
+fn is_the_stale_one(facts: &Facts<'_>, first: Granted<'_>) -> Result<(), Violation> {
+    match facts.run.stale_grant.as_ref() == Some(&first.record.grant) {
+        true => Ok(()),
+        false => Err(void(
+            "the first attempt is not of the grant that goes stale",
+            &[first.line],
+        )),
+    }
 }
 
 fn answered(op: &Guarded<'_>) -> Result<At, Violation> {

@@ -4,11 +4,9 @@ use std::collections::BTreeMap;
 
 use crate::commit_order::{Change as Row, Operation};
 use crate::evidence::StopEvidence;
-use crate::history::{
-    Attempt, Bounds, Change, Clock, Commit, Exercise, Final, History, Mark, Move, Outcome, Run, TokenNumber,
-};
+use crate::history::{Bounds, Change, Clock, Commit, Final, History, Mark, Move, Run, TokenNumber};
 use crate::run::RunError;
-use crate::scenario::ScenarioId;
+use crate::scenario::Times;
 use crate::scenario::exchanges::ids;
 use crate::scenario::front;
 use crate::scenario::observe::grant_of;
@@ -211,53 +209,29 @@ impl Half<'_> {
     fn header(&self) -> Run {
         let class = self.task.class;
         let first = self.holders().first().and_then(|first| first.grant().cloned());
-        let exercise = match self.task.slot.scenario {
-            ScenarioId::S01 | ScenarioId::S02 => Exercise::Stopped,
-            ScenarioId::S03 => Exercise::LegalGap,
-            ScenarioId::S04 => Exercise::StaleRead,
-            ScenarioId::S04b => Exercise::FenceThenRead,
-            ScenarioId::S17 => Exercise::InTurn,
-            ScenarioId::S18 => Exercise::ShortPause {
-                ttl_ns: u64::try_from(self.ttl().as_duration().as_nanos()).expect("an hour at most"),
-            },
-            ScenarioId::S21 => Exercise::Restarted,
-            ScenarioId::S05 => Exercise::Queued,
-            ScenarioId::S07 => Exercise::Held,
-            ScenarioId::S26 => Exercise::IdleInTransaction {
-                idle_ns: class.proof.idle_ms * 1_000_000,
-            },
-        };
-        let attempts = match self.task.slot.scenario {
-            ScenarioId::S03 => vec![
-                Attempt::new("H1-write-1", Outcome::Legal),
-                Attempt::new("H1-write-2", Outcome::Refused),
-                Attempt::new("H2-write-1", Outcome::Legal),
-            ],
-            ScenarioId::S17 => ["H1-write-1", "H2-write-1", "H2-write-2", "H1-write-2"]
-                .map(|op| Attempt::new(op, Outcome::Refused))
-                .into(),
-            ScenarioId::S18 => vec![Attempt::new("H1-write-1", Outcome::Legal)],
-            ScenarioId::S26 => vec![Attempt::new("H1-write-2", Outcome::Blocked)],
-            _ => vec![Attempt::new("H1-write-1", Outcome::Refused)],
+        let scenario = self.task.slot.scenario;
+        let times = Times {
+            ttl_ns: u64::try_from(self.ttl().as_duration().as_nanos()).expect("an hour at most"),
+            idle_ns: class.proof.idle_ms * 1_000_000,
         };
         Run {
             schema: Run::SCHEMA,
-            scenario: self.task.slot.scenario.to_string(),
+            scenario: scenario.to_string(),
             class: class.name.to_string(),
             key: self.keys[0].to_string(),
             half: self.task.kind,
             seed: self.task.seed.to_string(),
             clock: Clock::Monotonic,
             guard: class.guard.into(),
-            exercise,
+            exercise: scenario.exercise(times),
             bounds: Bounds {
                 deadline_ns: class.proof.deadline_ms * 1_000_000,
                 slack_ns: u64::try_from(SLACK.as_nanos()).expect("a second"),
             },
             stale_grant: first
-                .filter(|_| !self.task.slot.scenario.is_control())
+                .filter(|_| !scenario.is_control())
                 .map(|first| first.grant.to_string()),
-            attempts,
+            attempts: scenario.attempts(),
             deed: class.proof.deed.clone(),
             opening: self.opening.iter().cloned().collect(),
         }

@@ -1,13 +1,17 @@
 //! Good histories: the five scenarios, guarded and defeated.
 
-use pause_kit::history::{Event, Exercise, Half, Hold, Killed, Op, Queued, Waiting};
+use pause_kit::history::{Cause, Event, Exercise, Half, Hold, Killed, Op, Queued, Waiting};
 
 use super::tape::{NEW, OLD, Tape, balances, done, http, ms, sql};
 
 /// S01 (the lease expires) and S02 (it is revoked): the holder stopped before its send.
 pub(crate) fn late_send(scenario: &str, half: Half) -> Tape {
     let mut tape = Tape::new(scenario, half, Exercise::Stopped);
-    let cause = if scenario == "S01" { "expired" } else { "revoked" };
+    let cause = if scenario == "S01" {
+        Cause::Expired
+    } else {
+        Cause::Revoked
+    };
     tape.grant(0, "H1", "g1")
         .raise("H1-raise", "g1", 1)
         .read("H1", 3, &[]);
@@ -45,7 +49,7 @@ pub(crate) fn held(half: Half) -> Tape {
             released: Some(ms(40)),
         },
     );
-    tape.lease_end(15, "g1", "revoked").grant(16, "H2", "g2");
+    tape.lease_end(15, "g1", Cause::Revoked).grant(16, "H2", "g2");
     tape.raise("H2-raise", "g2", 17).read("H2", 19, &[]);
     tape.request("H2-write", "g2", Some("g2:1"), 21, 21)
         .answer("H2-write", 23, http(201, None));
@@ -82,7 +86,7 @@ pub(crate) fn queued(half: Half, late_first: bool) -> Tape {
             pid: 4711,
         },
     );
-    tape.lease_end(15, "g1", "revoked").grant(16, "H2", "g2");
+    tape.lease_end(15, "g1", Cause::Revoked).grant(16, "H2", "g2");
     tape.raise("H2-raise", "g2", 17).read("H2", 19, &[]);
     tape.request("H2-write", "g2", Some("g2:1"), 21, 21);
     tape.push(22, lies("H2-write")).read("kit", 30, &[]);
@@ -116,7 +120,7 @@ pub(crate) fn idle(half: Half) -> Tape {
         .request("H1-first", "g1", Some("g1"), 2, 2);
     tape.db_answer("H1-first", 3, done("UPDATE 1"));
     tape.stop("H1", 10, 9000)
-        .lease_end(15, "g1", "revoked")
+        .lease_end(15, "g1", Cause::Revoked)
         .grant(16, "H2", "g2");
     let waits = |op: &str| Waiting {
         op: Op::new(op),

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use pause_kit::history::{Event, Exercise, GrantRecord, Half, LeaseEnd, TokenNumber};
+use pause_kit::history::{Cause, Event, Exercise, GrantRecord, Half, LeaseEnd, TokenNumber};
 use pause_kit::judge::{Invariant, Judgement, Verdict, judge};
 
 use super::tape::{NEW, OLD, Tape, http, sql, token_of};
@@ -76,7 +76,7 @@ fn play(steps: &[Step], guarded: bool) -> Played {
         let grant = format!("g{number}");
         let at = number * 2;
         if number > 1 {
-            tape.lease_end(at - 1, &format!("g{}", number - 1), "revoked");
+            tape.lease_end(at - 1, &format!("g{}", number - 1), Cause::Revoked);
         }
         tape.grant(at, &format!("H{number}"), &grant);
     }
@@ -203,7 +203,7 @@ fn grants_of_another_key_are_no_successors() {
         60,
         LeaseEnd {
             grant: "g7".to_owned(),
-            cause: "released".to_owned(),
+            cause: Cause::Released,
         },
     );
     assert_eq!(judge(&tape.history()).verdict, Verdict::Held);

@@ -1,6 +1,6 @@
 //! Scenarios with several attempts, several holders, an old read or a second process: what holds, what breaks, what is void.
 
-use pause_kit::history::{Event, Half, Op, Outcome, ProbeKind, Read};
+use pause_kit::history::{Cause, Event, Half, Op, Outcome, ProbeKind, Read};
 use pause_kit::judge::{Invariant as I, Verdict, judge};
 
 use super::mutants::{broken, edit, is_answer, remove, request, violated, void};
@@ -187,6 +187,10 @@ fn the_legal_gap_is_void_when_a_step_of_it_is_missing() {
         "the third holder was in touch itself",
     );
     is_void(|tape| tape.run.attempts.truncate(2), "3 attempts belong to this");
+    is_void(
+        |tape| tape.run.stale_grant = None,
+        "not of the grant that goes stale",
+    );
 }
 
 #[test]
@@ -284,6 +288,8 @@ fn two_stopped_holders_are_void_unless_each_stood_in_its_turn() {
         I::Exercised,
         "H2-write-1 began before H1-write-1 was answered",
     );
+    let unnamed = turn(|tape| tape.run.stale_grant = Some("g2".to_owned()));
+    void(&unnamed, I::Exercised, "not of the grant that goes stale");
     let order = turn(|tape| tape.run.attempts.swap(2, 3));
     void(&order, I::Exercised, "not in both orders");
     let unwritten = turn(|tape| {
@@ -316,7 +322,7 @@ fn a_short_pause_is_void_when_it_is_none_or_none_that_is_short() {
     let ended = pause(|tape| {
         edit(tape, |event| match event {
             Event::LeaseEnd(end) => {
-                end.cause = "expired".to_owned();
+                end.cause = Cause::Expired;
                 true
             }
             _ => false,

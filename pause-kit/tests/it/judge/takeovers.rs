@@ -1,6 +1,8 @@
 //! Good histories of the scenarios with several attempts, several holders, an old read or a second process.
 
-use pause_kit::history::{Attempt, Change, Event, Exercise, Half, Killed, Outcome, ProbeKind, Restarted};
+use pause_kit::history::{
+    Attempt, Cause, Change, Event, Exercise, Half, Killed, Outcome, ProbeKind, Restarted,
+};
 
 use super::forms::late_send;
 use super::tape::{NEW, OLD, Tape, balances, done, http, presented, sql, token_of};
@@ -14,7 +16,7 @@ pub(crate) fn legal_gap(half: Half) -> Tape {
         Attempt::new("H2-write-1", Outcome::Legal),
     ];
     tape.stop("H1", 10, 20)
-        .lease_end(12, "g1", "revoked")
+        .lease_end(12, "g1", Cause::Revoked)
         .grant(13, "H2", "g2");
     write(&mut tape, "H1-write-1", "g1:1", 21);
     tape.read("kit", 24, &["g1:1"]);
@@ -28,7 +30,7 @@ pub(crate) fn legal_gap(half: Half) -> Tape {
     };
     tape.read("kit", 44, shown);
     tape.stop("H2", 50, 60)
-        .lease_end(52, "g2", "revoked")
+        .lease_end(52, "g2", Cause::Revoked)
         .grant(53, "H3", "g3");
     let claim = presented(token_of("g3"), "g3");
     tape.probe(55, ProbeKind::RolledBack, "acct-1", claim, done("SELECT 1"));
@@ -54,7 +56,7 @@ pub(crate) fn fence_then_read(half: Half) -> Tape {
     let mut tape = begin("S04b", half, Exercise::FenceThenRead);
     tape.run.attempts = vec![Attempt::new("H1-write-1", Outcome::Refused)];
     tape.stop("H1", 10, 30)
-        .lease_end(12, "g1", "revoked")
+        .lease_end(12, "g1", Cause::Revoked)
         .grant(13, "H2", "g2");
     if half == Half::Guarded {
         tape.raise("H2-raise-1", "g2", 14);
@@ -80,11 +82,11 @@ pub(crate) fn in_turn(half: Half) -> Tape {
     let attempts = ["H1-write-1", "H2-write-1", "H2-write-2", "H1-write-2"];
     tape.run.attempts = attempts.map(|op| Attempt::new(op, Outcome::Refused)).into();
     tape.stop("H1", 10, 50)
-        .lease_end(12, "g1", "revoked")
+        .lease_end(12, "g1", Cause::Revoked)
         .grant(13, "H2", "g2");
     tape.raise("H2-raise-1", "g2", 14).read("H2", 16, &[]);
     tape.stop("H2", 20, 56)
-        .lease_end(22, "g2", "revoked")
+        .lease_end(22, "g2", Cause::Revoked)
         .grant(23, "H3", "g3");
     tape.raise("H3-raise-1", "g3", 24).read("H3", 26, &[]);
     write(&mut tape, "H3-write-1", "g3:1", 28);
@@ -120,7 +122,7 @@ pub(crate) fn short_pause() -> Tape {
     tape.run.attempts = vec![Attempt::new("H1-write-1", Outcome::Legal)];
     tape.stop("H1", 10, 30);
     write(&mut tape, "H1-write-1", "g1:1", 31);
-    tape.lease_end(32, "g1", "released");
+    tape.lease_end(32, "g1", Cause::Released);
     tape.admission(10, "acct-1", "g1", OLD);
     committed(&mut tape, 11, "g1", "g1:1");
     end(&mut tape, &["g1:1"], &[], "g1");

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use pause_kit::history::{
-    Answer, At, Attempt, Bounds, Change, Clock, Commit, DbAnswer, Event, Exercise, Final, GrantRecord,
+    Answer, At, Attempt, Bounds, Cause, Change, Clock, Commit, DbAnswer, Event, Exercise, Final, GrantRecord,
     GuardForm, Half, History, LeaseEnd, Mark, Move, Op, Outcome, Presented, Probe, ProbeKind, Read, Reply,
     Request, Run, Stop, TokenNumber, Work,
 };
@@ -134,8 +134,8 @@ impl Tape {
         )
     }
 
-    pub(crate) fn lease_end(&mut self, at: u64, grant: &str, cause: &str) -> &mut Tape {
-        let (grant, cause) = (grant.to_owned(), cause.to_owned());
+    pub(crate) fn lease_end(&mut self, at: u64, grant: &str, cause: Cause) -> &mut Tape {
+        let grant = grant.to_owned();
         self.push(at, LeaseEnd { grant, cause })
     }
 

@@ -138,7 +138,6 @@ fn text_of_a_history_never_becomes_markup() {
                     request.presented.token = Some(hostile.to_owned());
                 }
                 Event::Read(read) => own(&mut read.class, &mut read.key),
-                Event::LeaseEnd(end) => end.cause = hostile.to_owned(),
                 Event::Stop(stop) => stop.target = hostile.to_owned(),
                 Event::DbAnswer(answer) => {
                     answer.detail = Some(format!("presented {hostile}, seen {hostile}"))

@@ -1,7 +1,7 @@
 //! What the page says happened.
 
 use pause_kit::evidence::Verdict;
-use pause_kit::history::{Attempt, Event, Half, History, Op, Outcome, ProbeKind, Reply, Work};
+use pause_kit::history::{Attempt, Cause, Event, Half, History, Op, Outcome, ProbeKind, Reply, Work};
 
 use super::{between, drawing, let_in};
 use crate::judge::forms::{held, idle, late_send, queued};
@@ -103,7 +103,7 @@ fn a_write_of_a_holder_whose_lease_still_runs_is_not_called_late() {
     tape.grant(0, "H1", "g1").stop("H1", 10, 40);
     tape.request("H1-write", "g1", Some("g1:1"), 41, 41)
         .answer("H1-write", 43, http(201, None))
-        .lease_end(50, "g1", "released");
+        .lease_end(50, "g1", Cause::Released);
     let page = drawing([(Verdict::Held, vec![tape])]).page();
     assert!(!page.contains("late write<"), "{page}");
     let pictures = between(&page, "<section class=\"meet\">", "</section>");

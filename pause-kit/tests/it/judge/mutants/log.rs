@@ -1,6 +1,6 @@
 //! What was committed and granted: invariants 1, 6 to 8, 10 to 12, and the agreement of both records.
 
-use pause_kit::history::{Change, Event, Final, Half, LeaseEnd, Reply, TokenNumber};
+use pause_kit::history::{Cause, Change, Event, Final, Half, LeaseEnd, Reply, TokenNumber};
 use pause_kit::judge::{Invariant as I, Verdict};
 
 use super::{broken, commit, edit, good, read_back, remove, request, violated};
@@ -120,7 +120,7 @@ fn grants_out_of_order_or_side_by_side_are_the_stores_fault() {
             18,
             LeaseEnd {
                 grant: "g1".to_owned(),
-                cause: "revoked".to_owned(),
+                cause: Cause::Revoked,
             },
         );
     });

@@ -1,6 +1,6 @@
 //! The stale attempt: invariant 14 and its outcome.
 
-use pause_kit::history::{Event, Half, TokenNumber};
+use pause_kit::history::{Cause, Event, Half, TokenNumber};
 use pause_kit::judge::{Invariant as I, Verdict};
 
 use super::{broken, commit, database, good, inconclusive, is_answer, read_back, remove, reply, violated};
@@ -97,7 +97,7 @@ fn a_takeover_that_never_blocked_is_not_what_the_scenario_expects() {
 fn the_mark_named_is_the_one_that_was_there_when_the_attempt_began() {
     for (seen, right) in [(NEW, false), (NEW + 1, true), (NEW + 2, false)] {
         let judgement = broken(good(), |tape| {
-            tape.lease_end(25, "g2", "released")
+            tape.lease_end(25, "g2", Cause::Released)
                 .grant(26, "H3", "g3")
                 .raise("H3-raise", "g3", 27);
             tape.admission(14, "acct-1", "g3", NEW + 1);

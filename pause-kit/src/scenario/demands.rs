@@ -1,0 +1,70 @@
+//! What each scenario demands of a history that bears its name: its header is written from this, and compared with it when it
+//! is judged again.
+
+use super::ScenarioId;
+use crate::history::{Attempt, Cause, Exercise, Outcome};
+
+/// Times that differ from class to class, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Times {
+    /// The leases' time to live.
+    pub(crate) ttl_ns: u64,
+    /// After how long the server ends a transaction whose client is idle.
+    pub(crate) idle_ns: u64,
+}
+
+impl Times {
+    /// Those that a header names; zero where it names none.
+    pub(crate) fn named_by(exercise: Exercise) -> Times {
+        match exercise {
+            Exercise::ShortPause { ttl_ns } => Times { ttl_ns, idle_ns: 0 },
+            Exercise::IdleInTransaction { idle_ns } => Times { ttl_ns: 0, idle_ns },
+            _ => Times::default(),
+        }
+    }
+}
+
+impl ScenarioId {
+    /// What a run of it must have gone through.
+    pub(crate) fn exercise(self, times: Times) -> Exercise {
+        let Times { ttl_ns, idle_ns } = times;
+        match self {
+            ScenarioId::S01 | ScenarioId::S02 => Exercise::Stopped,
+            ScenarioId::S03 => Exercise::LegalGap,
+            ScenarioId::S04 => Exercise::StaleRead,
+            ScenarioId::S04b => Exercise::FenceThenRead,
+            ScenarioId::S05 => Exercise::Queued,
+            ScenarioId::S07 => Exercise::Held,
+            ScenarioId::S17 => Exercise::InTurn,
+            ScenarioId::S18 => Exercise::ShortPause { ttl_ns },
+            ScenarioId::S21 => Exercise::Restarted,
+            ScenarioId::S26 => Exercise::IdleInTransaction { idle_ns },
+        }
+    }
+
+    /// The attempts that it is about, in their order, with the outcome that each must have.
+    pub(crate) fn attempts(self) -> Vec<Attempt> {
+        match self {
+            ScenarioId::S03 => vec![
+                Attempt::new("H1-write-1", Outcome::Legal),
+                Attempt::new("H1-write-2", Outcome::Refused),
+                Attempt::new("H2-write-1", Outcome::Legal),
+            ],
+            ScenarioId::S17 => ["H1-write-1", "H2-write-1", "H2-write-2", "H1-write-2"]
+                .map(|op| Attempt::new(op, Outcome::Refused))
+                .into(),
+            ScenarioId::S18 => vec![Attempt::new("H1-write-1", Outcome::Legal)],
+            ScenarioId::S26 => vec![Attempt::new("H1-write-2", Outcome::Blocked)],
+            _ => vec![Attempt::new("H1-write-1", Outcome::Refused)],
+        }
+    }
+
+    /// What ends the lease of whoever goes stale. `None` where nobody does.
+    pub(crate) fn ends_leases_by(self) -> Option<Cause> {
+        match self {
+            control if control.is_control() => None,
+            ScenarioId::S01 => Some(Cause::Expired),
+            _ => Some(Cause::Revoked),
+        }
+    }
+}
