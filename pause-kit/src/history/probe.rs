@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::observed::{Presented, Reply, TokenNumber};
+use super::run::GuardForm;
 
 /// What is asked of a guard beside the scenario. Each has one right answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -61,6 +62,42 @@ pub enum ProbeKind {
     Durable,
     /// A larger admission in a snapshot from before the predecessor's last commit: must be refused, or fail with 40001.
     OldSnapshot,
+}
+
+impl ProbeKind {
+    /// What every guarded half asks of a guard of this form, whatever its scenario.
+    pub fn always_asked(form: GuardForm) -> &'static [ProbeKind] {
+        match form {
+            // It has no grant ids and no ranges, and it is asked about rows that exist.
+            GuardForm::Column => &[ProbeKind::Bystander, ProbeKind::Smaller],
+            GuardForm::Mark => &[
+                ProbeKind::Bystander,
+                ProbeKind::OtherClass,
+                ProbeKind::EqualAgain,
+                ProbeKind::Prepare,
+                ProbeKind::Larger,
+                ProbeKind::AfterRollback,
+                ProbeKind::Smaller,
+                ProbeKind::Collision,
+                ProbeKind::OutsideRange,
+                ProbeKind::MissingToken,
+                ProbeKind::MissingGrant,
+                ProbeKind::BelowOne,
+                ProbeKind::Malformed,
+                ProbeKind::UnknownClass,
+                ProbeKind::HeldToTheEnd,
+                ProbeKind::Unheld,
+                ProbeKind::Bounds,
+                ProbeKind::Durable,
+                ProbeKind::OldSnapshot,
+                ProbeKind::Raise,
+                ProbeKind::StaleRaise,
+                ProbeKind::CollidingRaise,
+                ProbeKind::RaiseOutsideRange,
+                ProbeKind::RaiseWithoutToken,
+            ],
+        }
+    }
 }
 
 /// A probe and its answer.

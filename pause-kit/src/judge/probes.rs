@@ -3,7 +3,7 @@
 use super::facts::{Facts, Seen};
 use super::said::{Fence, Said, is_cut_short, of_probe};
 use super::verdict::{Invariant, Violation};
-use crate::history::{GuardForm, Half, Probe, ProbeKind, Reply};
+use crate::history::{Half, Probe, ProbeKind, Reply};
 
 /// What a probe must get.
 enum Right {
@@ -28,16 +28,9 @@ pub(super) fn check(facts: &Facts<'_>) -> (Vec<Violation>, Vec<String>) {
 
 /// Probes that every guarded half must carry and that are not there.
 pub(super) fn missing(facts: &Facts<'_>) -> Vec<ProbeKind> {
-    let needed: &[ProbeKind] = match (facts.run.half, facts.run.guard) {
-        (Half::Defeated, _) => &[],
-        // A column guard has no grant ids and no ranges.
-        (Half::Guarded, GuardForm::Column) => &[ProbeKind::Bystander],
-        (Half::Guarded, GuardForm::Mark) => &[
-            ProbeKind::Bystander,
-            ProbeKind::Collision,
-            ProbeKind::OutsideRange,
-            ProbeKind::MissingToken,
-        ],
+    let needed = match facts.run.half {
+        Half::Defeated => &[],
+        Half::Guarded => ProbeKind::always_asked(facts.run.guard),
     };
     let carried = |kind: &&ProbeKind| facts.probes.iter().any(|probe| probe.body.probe == **kind);
     needed.iter().filter(|kind| !carried(kind)).copied().collect()

@@ -1,6 +1,7 @@
 //! Scenarios with one attempt after one takeover.
 
 use super::pause::{Pause, attempted_after, parties, raised_within, stop_of, takeover, void, wrote_within};
+use crate::history::{At, Half};
 use crate::judge::facts::{Facts, Guarded};
 use crate::judge::said::Said;
 use crate::judge::verdict::Violation;
@@ -49,7 +50,23 @@ pub(super) fn queued(facts: &Facts<'_>) -> Result<(), Violation> {
             &[stop.line],
         ));
     }
-    Ok(())
+    let holder = &stale.record.holder;
+    let lay_by = facts
+        .queued
+        .iter()
+        .filter(|queued| queued.body.op == attempt.request.op);
+    let lay_by = lay_by.map(|queued| queued.at).find(|at| pause.contains(*at));
+    let gone = facts.killed.iter().any(|killed| {
+        let after = lay_by.is_some_and(|lay_by| killed.at >= lay_by);
+        killed.body.target == *holder && after && pause.contains(killed.at)
+    });
+    match gone {
+        true => Ok(()),
+        false => Err(void(
+            format!("{holder} was not killed between its write and the resource's going on"),
+            &[stop.line, attempt.line],
+        )),
+    }
 }
 
 pub(super) fn held(facts: &Facts<'_>) -> Result<(), Violation> {
@@ -77,7 +94,26 @@ pub(super) fn held(facts: &Facts<'_>) -> Result<(), Violation> {
         let why = format!("{} was not sent to its end after the release", attempt.request.op);
         return Err(void(why, &[attempt.line, hold.line]));
     }
-    Ok(())
+    bracketed(facts, pause)
+}
+
+/// The kit itself read once the successor's write was answered and before the release, and again after it.
+fn bracketed(facts: &Facts<'_>, hold: Pause) -> Result<(), Violation> {
+    let ops = facts.successor_ops();
+    let wrote = ops
+        .iter()
+        .filter(|op| op.is_write() && op.said() == Said::Accepted && hold.contains_all_of(op));
+    let wrote = wrote.filter_map(|op| Some(op.answer?.at)).min();
+    let reads = || facts.reads.iter().filter(|read| read.body.by == "kit");
+    let before =
+        wrote.is_some_and(|wrote| reads().any(|read| read.body.began >= wrote && read.at <= hold.to));
+    if !before {
+        return Err(void("the kit did not read before the release", &[hold.line]));
+    }
+    match reads().any(|read| read.body.began >= hold.to) {
+        true => Ok(()),
+        false => Err(void("the kit did not read after the release", &[hold.line])),
+    }
 }
 
 pub(super) fn idle_in_transaction(facts: &Facts<'_>, idle_ns: u64) -> Result<(), Violation> {
@@ -88,20 +124,24 @@ pub(super) fn idle_in_transaction(facts: &Facts<'_>, idle_ns: u64) -> Result<(),
     let stop = stop_of(facts, holder)?;
     let pause = Pause::of_stop(stop)?;
     let of_stale = |op: &&Guarded<'_>| op.request.grant.as_ref() == Some(&stale.record.grant);
-    let passed = facts.ops.iter().filter(of_stale).any(|op| {
-        op.db.iter().any(|answer| {
+    let passed = facts.ops.iter().filter(of_stale).find_map(|op| {
+        let passed = op.db.iter().filter(|answer| {
             let done =
                 Said::of_sql(answer.body.sqlstate.as_deref(), answer.body.tag.as_deref()) == Said::Accepted;
             done && answer.at <= pause.from && op.began <= pause.from
-        })
+        });
+        Some((op, passed.map(|answer| answer.at).max()?))
     });
-    if !passed {
+    let Some((first, idle_from)) = passed else {
         return Err(void(
             format!("no guarded statement of {holder} was answered before its stop"),
             &[stop.line],
         ));
-    }
+    };
     takeover(facts, stale, pause)?;
+    if facts.run.half == Half::Guarded {
+        ended_by_its_bound(facts, first, idle_from, idle_ns)?;
+    }
     let ops = facts.successor_ops();
     let waited = facts.waiting.iter().any(|waiting| {
         let of_successor = ops.iter().any(|op| op.request.op == waiting.body.op);
@@ -131,6 +171,26 @@ pub(super) fn idle_in_transaction(facts: &Facts<'_>, idle_ns: u64) -> Result<(),
             &[stop.line],
         )),
     }
+}
+
+/// The transaction of a holder that stood idle in it was answered, and failed, by the time that the bound and the slack allow.
+fn ended_by_its_bound(
+    facts: &Facts<'_>,
+    first: &Guarded<'_>,
+    idle_from: At,
+    idle_ns: u64,
+) -> Result<(), Violation> {
+    let name = &first.request.op;
+    let answer = first
+        .answer
+        .filter(|_| first.said() == Said::Failed)
+        .ok_or_else(|| void(format!("{name} was not answered as failed"), &[first.line]))?;
+    let allowed = idle_ns.saturating_add(facts.run.bounds.slack_ns);
+    if answer.at.since(idle_from).as_nanos() > u128::from(allowed) {
+        let why = format!("{name} was not ended by the bound on idle transactions");
+        return Err(void(why, &[first.line, answer.line]));
+    }
+    Ok(())
 }
 
 /// The holder was killed with its write on disk and started again with it; in between its lease ended, and its successor was

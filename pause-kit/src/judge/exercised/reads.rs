@@ -16,6 +16,16 @@ pub(super) fn stale_read(facts: &Facts<'_>) -> Result<(), Violation> {
     takeover(facts, stale, pause)?;
     raised_within(facts, pause)?;
     wrote_within(facts, pause)?;
+    let next = granted_within(facts, stale, pause)
+        .ok_or_else(|| void("no successor was granted inside the pause", &[pause.line]))?;
+    let read_by_next = facts.reads.iter().any(|read| {
+        let inside = pause.contains(read.body.began) && pause.contains(read.at);
+        read.body.by == next.record.holder && inside
+    });
+    if !read_by_next {
+        let why = format!("{} read nothing inside the pause", next.record.holder);
+        return Err(void(why, &[pause.line]));
+    }
     let holder = &stale.record.holder;
     let reads: Vec<_> = facts
         .reads

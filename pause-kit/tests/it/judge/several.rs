@@ -203,6 +203,17 @@ fn an_old_read_is_void_without_the_read_or_with_a_newer_one() {
         )
     });
     void(&unread, I::Exercised, "had read nothing before its stop");
+    let unread_by_the_next = stale(|tape| {
+        remove(
+            tape,
+            |event| matches!(event, Event::Read(read) if read.by == "H2"),
+        )
+    });
+    void(
+        &unread_by_the_next,
+        I::Exercised,
+        "H2 read nothing inside the pause",
+    );
     let again = stale(|tape| {
         tape.read("H1", 41, &["g2:1"]);
     });

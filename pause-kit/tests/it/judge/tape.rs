@@ -306,7 +306,7 @@ impl Tape {
         )
     }
 
-    /// The probe that each guarded half of a column guard carries, rightly answered: the grant is the id there.
+    /// The probes that each guarded half of a column guard carries, rightly answered: the grant is the id there.
     pub(crate) fn bystander_batch(&mut self, at: u64) -> &mut Tape {
         let probe = Probe {
             probe: ProbeKind::Bystander,
@@ -319,10 +319,64 @@ impl Tape {
             sqlstate: None,
             detail: None,
         };
-        self.push(at, probe)
+        let smaller = Probe {
+            probe: ProbeKind::Smaller,
+            key: "batch-1".to_owned(),
+            seen: Some(TokenNumber::new(NEW)),
+            id: None,
+            reply: sql("ZF001", Some(&format!("presented {OLD}, seen {NEW}"))),
+            ..probe.clone()
+        };
+        self.push(at, probe).push(at, smaller)
     }
 
-    /// The four probes that each guarded half of a mark guard carries, rightly answered; the bystander's commit is `xid`'s.
+    /// What a mark guard is asked on classes of the kit's own, rightly answered.
+    fn asked_of_the_guard(&mut self, at: u64) -> &mut Tape {
+        for kind in ProbeKind::always_asked(GuardForm::Mark) {
+            let (token, grant, code) = match kind {
+                // Those of the front door.
+                ProbeKind::Bystander
+                | ProbeKind::Collision
+                | ProbeKind::OutsideRange
+                | ProbeKind::MissingToken => continue,
+                ProbeKind::Smaller | ProbeKind::StaleRaise => ("9", Some("px"), Some("ZF001")),
+                ProbeKind::MissingGrant | ProbeKind::RaiseWithoutToken => ("9", None, Some("ZF002")),
+                ProbeKind::CollidingRaise => ("9", Some("px"), Some("ZF004")),
+                ProbeKind::RaiseOutsideRange => ("9", Some("px"), Some("ZF005")),
+                ProbeKind::BelowOne => ("0", Some("px"), Some("ZF003")),
+                ProbeKind::Malformed => ("nine", Some("px"), Some("22P02")),
+                ProbeKind::UnknownClass => ("9", Some("px"), Some("ZF007")),
+                ProbeKind::HeldToTheEnd => ("9", Some("px"), Some("55P03")),
+                ProbeKind::OldSnapshot => ("9", Some("px"), Some("40001")),
+                _ => ("9", Some("px"), None),
+            };
+            let stale = matches!(kind, ProbeKind::Smaller | ProbeKind::StaleRaise);
+            let reply = match code {
+                Some(code) => sql(code, stale.then_some("presented 9, seen 10")),
+                None => done("SELECT 1"),
+            };
+            self.push(
+                at,
+                Probe {
+                    probe: *kind,
+                    class: "pause-kit.open".to_owned(),
+                    key: format!("{kind:?}"),
+                    presented: Presented {
+                        token: Some(token.to_owned()),
+                        grant: grant.map(str::to_owned),
+                    },
+                    seen: stale.then_some(TokenNumber::new(10)),
+                    id: None,
+                    reply,
+                    sqlstate: None,
+                    detail: None,
+                },
+            );
+        }
+        self
+    }
+
+    /// The probes that each guarded half of a mark guard carries, rightly answered; the bystander's commit is `xid`'s.
     pub(crate) fn probes(&mut self, at: u64, xid: u64) -> &mut Tape {
         self.probe(
             at,
@@ -352,6 +406,7 @@ impl Tape {
             Presented::default(),
             http(428, Some("missing-token")),
         )
+        .asked_of_the_guard(at + 4)
         .admission(xid, "acct-9", "g1", OLD)
         .written(xid, "acct-9", "g1", "g1:9")
     }

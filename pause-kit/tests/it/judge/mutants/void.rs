@@ -1,11 +1,11 @@
 //! Whether the run counts: invariants 15 and 16.
 
-use pause_kit::history::{Event, Half, Hold, Op, ProbeKind};
-use pause_kit::judge::{Invariant as I, judge};
+use pause_kit::history::{Cause, Event, Exercise, GuardForm, Half, Hold, Op, ProbeKind};
+use pause_kit::judge::{Invariant as I, Verdict, judge};
 
 use super::{broken, commit, edit, good, is_answer, remove, request, violated, void};
 use crate::judge::forms::{held, idle, late_send, queued};
-use crate::judge::tape::{http, ms};
+use crate::judge::tape::{Tape, http, ms};
 
 #[test]
 fn a_run_that_did_not_go_through_it_is_void() {
@@ -63,18 +63,23 @@ fn a_run_that_did_not_go_through_it_is_void() {
     void(&judgement, I::Exercised, "read back");
     let judgement = broken(good(), |tape| tape.run.attempts.clear());
     void(&judgement, I::Exercised, "never made");
-    for kind in [
-        ProbeKind::Collision,
-        ProbeKind::OutsideRange,
-        ProbeKind::MissingToken,
+    for (form, guard) in [
+        (good as fn() -> Tape, GuardForm::Mark),
+        (|| idle(Half::Guarded), GuardForm::Column),
     ] {
-        let judgement = broken(good(), |tape| {
-            remove(
-                tape,
-                |event| matches!(event, Event::Probe(probe) if probe.probe == kind),
-            );
-        });
-        void(&judgement, I::Exercised, &format!("{kind:?}"));
+        for kind in ProbeKind::always_asked(guard) {
+            // Its write is then nobody's, which is worse.
+            if *kind == ProbeKind::Bystander {
+                continue;
+            }
+            let judgement = broken(form(), |tape| {
+                remove(
+                    tape,
+                    |event| matches!(event, Event::Probe(probe) if probe.probe == *kind),
+                );
+            });
+            void(&judgement, I::Exercised, &format!("{kind:?}"));
+        }
     }
 }
 
@@ -154,6 +159,69 @@ fn each_form_of_the_exercise_has_its_own_reasons_to_be_void() {
         });
     });
     void(&early, I::Exercised, "before all bounds");
+}
+
+#[test]
+fn a_lease_that_ended_in_another_way_makes_a_run_void() {
+    for (scenario, other) in [
+        ("S01", Cause::Revoked),
+        ("S02", Cause::Expired),
+        ("S02", Cause::Gone),
+    ] {
+        let judgement = broken(late_send(scenario, Half::Guarded), |tape| {
+            edit(tape, |event| match event {
+                Event::LeaseEnd(end) => {
+                    end.cause = other;
+                    true
+                }
+                _ => false,
+            });
+        });
+        void(&judgement, I::Exercised, &format!("the lease was {other}"));
+    }
+}
+
+#[test]
+fn held_bytes_are_void_without_a_read_of_the_kits_on_either_side_of_their_release() {
+    let is_kits = |began: u64| move |event: &Event| matches!(event, Event::Read(read) if read.by == "kit" && read.began == ms(began));
+    for (began, word) in [(30, "before the release"), (50, "after the release")] {
+        let gone = broken(held(Half::Guarded), |tape| remove(tape, is_kits(began)));
+        void(&gone, I::Exercised, word);
+    }
+    let before_the_write = broken(held(Half::Guarded), |tape| {
+        remove(tape, is_kits(30));
+        tape.read("kit", 20, &[]);
+    });
+    void(&before_the_write, I::Exercised, "before the release");
+}
+
+#[test]
+fn a_queued_write_is_void_unless_its_holder_died_while_it_lay_there() {
+    let killed = |at: Option<u64>| {
+        broken(queued(Half::Guarded, true), |tape| {
+            let kill = tape
+                .events
+                .iter()
+                .position(|(_, event)| matches!(event, Event::Killed(_)));
+            let (_, event) = tape.events.remove(kill.unwrap());
+            if let Some(at) = at {
+                tape.push(at, event);
+            }
+        })
+    };
+    assert_eq!(killed(Some(14)).verdict, Verdict::Held);
+    for at in [None, Some(11), Some(42)] {
+        void(&killed(at), I::Exercised, "H1 was not killed between");
+    }
+}
+
+#[test]
+fn a_transaction_that_stood_idle_is_void_unless_its_bound_ended_it() {
+    let first = |change: fn(&mut Tape)| broken(idle(Half::Guarded), change);
+    let unanswered = first(|tape| remove(tape, is_answer("H1-first")));
+    void(&unanswered, I::Exercised, "H1-first was not answered as failed");
+    let too_late = first(|tape| tape.run.exercise = Exercise::IdleInTransaction { idle_ns: 1 });
+    void(&too_late, I::Exercised, "H1-first was not ended by the bound");
 }
 
 #[test]
