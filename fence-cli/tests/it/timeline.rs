@@ -32,7 +32,7 @@ fn history() -> History {
         },
         stale_grant: Some("g1".to_owned()),
         attempts: vec![Attempt {
-            op: Op::new("H1-write"),
+            op: Op::new("H1-write-1"),
             expected: Outcome::Refused,
         }],
         deed: "done".to_owned(),
