@@ -14,7 +14,7 @@ async fn main() -> Result<(), Failure> {
     let guarded_table = "CREATE TABLE IF NOT EXISTS orders (id bigint PRIMARY KEY, state text NOT NULL);
         SELECT fence.declare('shop.order', 'entity');
         SELECT fence.register_epoch('entity', 1);
-        SELECT fence.protect('shop.order', 'orders', 'id');";
+        SELECT fence.protect('orders', 'shop.order', 'id');";
     sqlx::raw_sql(guarded_table).execute(&pool).await?;
 
     // Two holders of the lock on order 43, the second one newer. fence-lock's holds make such claims themselves.

@@ -1,7 +1,7 @@
 -- Enforcement of the mark guard: a table on which every write, from any language or from psql, is refused unless its
 -- transaction admitted the row's key.
 --
---     SELECT fence.protect('paydb.account', 'transfer', 'from_account');
+--     SELECT fence.protect('transfer', 'paydb.account', 'from_account');
 --
 -- Run it as the role that installed this, which must own the table. Again, with the same arguments: it covers partitions that
 -- have been added, and switches on triggers that are off or less than ALWAYS, as pg_restore --disable-triggers leaves them. A
@@ -90,7 +90,7 @@ $$;
 
 -- Guards a table, its partitions and their later ones for a class. Unless the class is declared it is now, without a tier,
 -- and a NOTICE says so.
-CREATE OR REPLACE FUNCTION fence.protect(class text, relation regclass, VARIADIC key_columns text[]) RETURNS void
+CREATE OR REPLACE FUNCTION fence.protect(guarded regclass, class text, VARIADIC key_columns name[]) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -100,25 +100,25 @@ DECLARE
     key_column text;
     part regclass;
 BEGIN
-    PERFORM fence.require_table(relation);
+    PERFORM fence.require_table(guarded);
     FOREACH key_column IN ARRAY key_columns LOOP
-        PERFORM fence.require_key_column(relation, key_column);
+        PERFORM fence.require_key_column(guarded, key_column);
         arguments := arguments || format(', %L', key_column);
         wanted := wanted || convert_to(key_column, 'UTF8') || '\x00';
     END LOOP;
     PERFORM fence.declare_guarded(class);
 
     SELECT t.tgargs INTO present FROM pg_trigger t
-    WHERE t.tgrelid = relation AND t.tgname = 'fence_enforce' AND t.tgfoid = 'fence.enforce'::regproc;
+    WHERE t.tgrelid = guarded AND t.tgname = 'fence_enforce' AND t.tgfoid = 'fence.enforce'::regproc;
     IF present IS NULL THEN
         EXECUTE format('CREATE TRIGGER fence_enforce AFTER INSERT OR UPDATE OR DELETE ON %s
-                        FOR EACH ROW EXECUTE FUNCTION fence.enforce(%s)', relation, arguments);
+                        FOR EACH ROW EXECUTE FUNCTION fence.enforce(%s)', guarded, arguments);
     ELSIF present <> wanted THEN
         RAISE EXCEPTION USING ERRCODE = 'duplicate_object',
-            MESSAGE = format('%s is already guarded, for another class or by other key columns', relation),
-            HINT = format('To change that, first DROP TRIGGER fence_enforce ON %s.', relation);
+            MESSAGE = format('%s is already guarded, for another class or by other key columns', guarded),
+            HINT = format('To change that, first DROP TRIGGER fence_enforce ON %s.', guarded);
     END IF;
-    FOR part IN SELECT fence.tree_of(relation) LOOP
+    FOR part IN SELECT fence.tree_of(guarded) LOOP
         EXECUTE format('CREATE OR REPLACE TRIGGER fence_truncate BEFORE TRUNCATE ON %s
                         FOR EACH STATEMENT EXECUTE FUNCTION fence.refuse_truncate()', part);
         PERFORM fence.fire_always(part, 'fence_enforce', 'fence_truncate');

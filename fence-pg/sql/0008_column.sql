@@ -1,6 +1,6 @@
 -- The column guard: the mark is a column of the guarded row, compared in the same UPDATE.
 --
---     SELECT fence.protect_column('paydb.settlement', 'settlement_batch', 'id', 'fence_token');
+--     SELECT fence.protect_column('settlement_batch', 'paydb.settlement', 'id', 'fence_token');
 --     UPDATE settlement_batch SET state = 'settled', fence_token = $2 WHERE id = $1 AND fence_token <= $2 RETURNING state;
 --     -- no row: stale, or not there?
 --     SELECT fence.explain_column('settlement_batch', 'id', 'fence_token', $1::text, $2);
@@ -31,7 +31,7 @@ $$;
 
 -- Keeps the token column of a table and its partitions from falling. Unless the class is declared it is now, without a tier,
 -- and a NOTICE says so.
-CREATE OR REPLACE FUNCTION fence.protect_column(class text, relation regclass, key_column text, token_column text)
+CREATE OR REPLACE FUNCTION fence.protect_column(guarded regclass, class text, key_column name, token_column name)
 RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
@@ -43,25 +43,25 @@ DECLARE
     falls text := format('NEW.%1$I < OLD.%1$I', token_column);
     part regclass;
 BEGIN
-    PERFORM fence.require_table(relation);
-    PERFORM fence.require_key_column(relation, key_column);
-    PERFORM fence.require_token_column(relation, token_column);
+    PERFORM fence.require_table(guarded);
+    PERFORM fence.require_key_column(guarded, key_column);
+    PERFORM fence.require_token_column(guarded, token_column);
     PERFORM fence.declare_guarded(class);
 
     SELECT t.tgargs INTO present FROM pg_trigger t
-    WHERE t.tgrelid = relation AND t.tgname = 'fence_column' AND t.tgfoid = 'fence.refuse_fall'::regproc;
+    WHERE t.tgrelid = guarded AND t.tgname = 'fence_column' AND t.tgfoid = 'fence.refuse_fall'::regproc;
     IF present IS NULL THEN
         EXECUTE format('CREATE TRIGGER fence_column AFTER UPDATE ON %s
-                        FOR EACH ROW WHEN (%s) EXECUTE FUNCTION fence.refuse_fall(%s)', relation, falls, arguments);
+                        FOR EACH ROW WHEN (%s) EXECUTE FUNCTION fence.refuse_fall(%s)', guarded, falls, arguments);
         -- A row that moves to another partition fires no AFTER UPDATE; its name puts this one behind other BEFORE triggers.
         EXECUTE format('CREATE TRIGGER zz_fence_column_move BEFORE UPDATE ON %s
-                        FOR EACH ROW WHEN (%s) EXECUTE FUNCTION fence.refuse_fall(%s)', relation, falls, arguments);
+                        FOR EACH ROW WHEN (%s) EXECUTE FUNCTION fence.refuse_fall(%s)', guarded, falls, arguments);
     ELSIF present <> wanted THEN
         RAISE EXCEPTION USING ERRCODE = 'duplicate_object',
-            MESSAGE = format('%s is already guarded, for another class or by other columns', relation),
-            HINT = format('To change that, first DROP TRIGGER fence_column ON %1$s and zz_fence_column_move ON %1$s.', relation);
+            MESSAGE = format('%s is already guarded, for another class or by other columns', guarded),
+            HINT = format('To change that, first DROP TRIGGER fence_column ON %1$s and zz_fence_column_move ON %1$s.', guarded);
     END IF;
-    FOR part IN SELECT fence.tree_of(relation) LOOP
+    FOR part IN SELECT fence.tree_of(guarded) LOOP
         PERFORM fence.fire_always(part, 'fence_column', 'zz_fence_column_move');
     END LOOP;
 END

@@ -6,7 +6,7 @@
 //! ```sql
 //! SELECT fence.declare('paydb.account', 'entity');
 //! SELECT fence.register_epoch('entity', 1);
-//! SELECT fence.protect('paydb.account', 'transfer', 'from_account');
+//! SELECT fence.protect('transfer', 'paydb.account', 'from_account');
 //!
 //! BEGIN;                                                              -- the new holder, token 281474976710690
 //! SELECT fence.admit('paydb.account', 'acct-1', 281474976710690, 'b2f1');

@@ -48,4 +48,4 @@ CREATE TRIGGER keep_transfer_row BEFORE DELETE ON transfer FOR EACH ROW
 
 -- The guard: a transfer is refused unless its transaction admitted a token for the sender's account.
 SELECT fence.declare('paydb.account', 'entity');
-SELECT fence.protect('paydb.account', 'transfer', 'from_account');
+SELECT fence.protect('transfer', 'paydb.account', 'from_account');

@@ -14,4 +14,4 @@ CREATE TABLE settlement_batch (
 );
 
 SELECT fence.declare('paydb.settlement', 'coord');
-SELECT fence.protect_column('paydb.settlement', 'settlement_batch', 'id', 'fence_token');
+SELECT fence.protect_column('settlement_batch', 'paydb.settlement', 'id', 'fence_token');

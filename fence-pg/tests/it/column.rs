@@ -26,7 +26,7 @@ pub(crate) async fn accounts() -> Database {
     database
         .run(
             "CREATE TABLE account (id bigint PRIMARY KEY, balance bigint NOT NULL, fence bigint NOT NULL DEFAULT 0);
-             SELECT fence.protect_column('paydb.balance', 'account', 'id', 'fence');
+             SELECT fence.protect_column('account', 'paydb.balance', 'id', 'fence');
              INSERT INTO account VALUES (1, 100, 30), (2, 100, 35);",
         )
         .await;
@@ -331,7 +331,7 @@ async fn a_row_moved_to_another_partition_meanwhile_is_tried_again_as_a_whole() 
                  PARTITION BY LIST (region);
              CREATE TABLE account_eu PARTITION OF account FOR VALUES IN ('eu');
              CREATE TABLE account_us PARTITION OF account FOR VALUES IN ('us');
-             SELECT fence.protect_column('paydb.balance', 'account', 'id', 'fence');
+             SELECT fence.protect_column('account', 'paydb.balance', 'id', 'fence');
              INSERT INTO account VALUES (1, 'eu', 30);",
         )
         .await;
@@ -384,7 +384,7 @@ async fn keys_of_every_allowed_type_find_their_row() {
         let mut client = database.client().await;
         let sql = format!(
             "DROP TABLE IF EXISTS account; CREATE TABLE account (id {kind} PRIMARY KEY, fence bigint NOT NULL DEFAULT 0);
-             SELECT fence.protect_column('paydb.balance', 'account', 'id', 'fence');
+             SELECT fence.protect_column('account', 'paydb.balance', 'id', 'fence');
              INSERT INTO account (id) VALUES ('{}')",
             key.replace('\'', "''")
         );

@@ -32,7 +32,7 @@ async fn the_column_does_not_fall_on_the_way_to_another_partition() {
             "CREATE TABLE batch (id text, region text, fence bigint NOT NULL, PRIMARY KEY (id, region))
                  PARTITION BY LIST (region);
              CREATE TABLE batch_eu PARTITION OF batch FOR VALUES IN ('eu');
-             SELECT fence.protect_column('paydb.batch', 'batch', 'id', 'fence');
+             SELECT fence.protect_column('batch', 'paydb.batch', 'id', 'fence');
              CREATE TABLE batch_us PARTITION OF batch FOR VALUES IN ('us');
              INSERT INTO batch VALUES ('b-1', 'eu', 34), ('b-2', 'us', 34);",
         )
@@ -74,26 +74,26 @@ async fn unsafe_token_columns_are_refused_with_what_to_change() {
     ] {
         let error = failure(
             &client,
-            &format!("SELECT fence.protect_column('c', 't', '{key}', '{column}')"),
+            &format!("SELECT fence.protect_column('t', 'c', '{key}', '{column}')"),
         )
         .await;
         assert_eq!(error.code().code(), expected, "{key}, {column}");
         assert!(key == "absent" || error.hint().is_some(), "{key}, {column}");
     }
     assert_eq!(
-        code(&client, "SELECT fence.protect_column('c', 'v', 'id', 'good')").await,
+        code(&client, "SELECT fence.protect_column('v', 'c', 'id', 'good')").await,
         "42809"
     );
     client
-        .batch_execute("SELECT fence.protect_column('c', 't', 'id', 'good')")
+        .batch_execute("SELECT fence.protect_column('t', 'c', 'id', 'good')")
         .await
         .unwrap();
     client
-        .batch_execute("SELECT fence.protect_column('c', 't', 'id', 'good')")
+        .batch_execute("SELECT fence.protect_column('t', 'c', 'id', 'good')")
         .await
         .unwrap();
     assert_eq!(
-        code(&client, "SELECT fence.protect_column('d', 't', 'id', 'good')").await,
+        code(&client, "SELECT fence.protect_column('t', 'd', 'id', 'good')").await,
         "42710"
     );
 }

@@ -132,7 +132,7 @@ async fn no_trigger_on_a_column_tells_a_forgotten_token_from_one_that_is_present
     client
         .batch_execute(
             "SELECT fence.declare('bank.account', 'entity'); SELECT fence.register_epoch('entity', 1);
-             SELECT fence.protect('bank.account', 'account', 'id')",
+             SELECT fence.protect('account', 'bank.account', 'id')",
         )
         .await
         .unwrap();

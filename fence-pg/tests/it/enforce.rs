@@ -252,7 +252,7 @@ async fn a_cascade_into_a_guarded_table_is_refused_and_leaves_no_orphan() {
         .batch_execute(
             "CREATE TABLE parent (id text PRIMARY KEY);
              CREATE TABLE child (id text PRIMARY KEY, parent text REFERENCES parent ON DELETE CASCADE);
-             SELECT fence.protect('paydb.child', 'child', 'id');
+             SELECT fence.protect('child', 'paydb.child', 'id');
              INSERT INTO parent VALUES ('p')",
         )
         .await

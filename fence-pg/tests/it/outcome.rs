@@ -105,7 +105,7 @@ async fn the_column_guards_lost_answer_is_unknown_and_the_same_write_may_be_pres
         database
             .run(
                 "CREATE TABLE account (id bigint PRIMARY KEY, fence bigint NOT NULL DEFAULT 0);
-                 SELECT fence.protect_column('paydb.balance', 'account', 'id', 'fence');
+                 SELECT fence.protect_column('account', 'paydb.balance', 'id', 'fence');
                  INSERT INTO account VALUES (1, 0)",
             )
             .await;

@@ -7,7 +7,7 @@ use crate::support::{Database, code, failure};
 async fn every_partition_is_guarded_the_later_ones_too() {
     let database = Database::guarded().await;
     let client = database.client().await;
-    let protect = "SELECT fence.protect('paydb.item', 'item', 'region', 'id')";
+    let protect = "SELECT fence.protect('item', 'paydb.item', 'region', 'id')";
     client
         .batch_execute(&format!(
             "CREATE TABLE item (region text, id uuid, n int, PRIMARY KEY (region, id)) PARTITION BY LIST (region);
@@ -79,24 +79,24 @@ async fn only_tables_and_columns_that_can_be_guarded_are_taken() {
         .await
         .unwrap();
     for column in ["n", "j", "c", "d", "f", "ts"] {
-        let error = failure(&client, &format!("SELECT fence.protect('c', 't', '{column}')")).await;
+        let error = failure(&client, &format!("SELECT fence.protect('t', 'c', '{column}')")).await;
         assert_eq!(error.code().code(), "42804", "{column}");
         assert!(error.hint().unwrap().contains("deterministic"), "{column}");
     }
     assert_eq!(
-        code(&client, "SELECT fence.protect('c', 't', 'absent')").await,
+        code(&client, "SELECT fence.protect('t', 'c', 'absent')").await,
         "42703"
     );
     assert_eq!(
-        code(&client, "SELECT fence.protect('c', 'v', 's')").await,
+        code(&client, "SELECT fence.protect('v', 'c', 's')").await,
         "42809"
     );
     assert_eq!(
-        code(&client, "SELECT fence.protect('c', 'inherited', 'k')").await,
+        code(&client, "SELECT fence.protect('inherited', 'c', 'k')").await,
         "42809"
     );
     assert_eq!(
-        code(&client, "SELECT fence.protect('No Name', 't', 's')").await,
+        code(&client, "SELECT fence.protect('t', 'No Name', 's')").await,
         "22023"
     );
     assert_eq!(
@@ -107,15 +107,15 @@ async fn only_tables_and_columns_that_can_be_guarded_are_taken() {
     );
 
     client
-        .batch_execute("SELECT fence.protect('c', 't', 's'); SELECT fence.protect('c', 't', 's')")
+        .batch_execute("SELECT fence.protect('t', 'c', 's'); SELECT fence.protect('t', 'c', 's')")
         .await
         .unwrap();
     assert_eq!(
-        code(&client, "SELECT fence.protect('d', 't', 's')").await,
+        code(&client, "SELECT fence.protect('t', 'd', 's')").await,
         "42710"
     );
     assert_eq!(
-        code(&client, "SELECT fence.protect('c', 't', 'v')").await,
+        code(&client, "SELECT fence.protect('t', 'c', 'v')").await,
         "42710"
     );
 }
@@ -127,7 +127,7 @@ async fn protecting_again_switches_on_what_was_switched_off() {
     for off in ["DISABLE TRIGGER USER", "ENABLE TRIGGER ALL"] {
         database.run(&format!("ALTER TABLE transfer {off}")).await;
         database
-            .run("SELECT fence.protect('paydb.account', 'transfer', 'from_account')")
+            .run("SELECT fence.protect('transfer', 'paydb.account', 'from_account')")
             .await;
         assert_eq!(code(&client, insert).await, "ZF002", "{off}");
         let superuser = database.superuser().await;
@@ -142,7 +142,7 @@ async fn a_row_without_a_key_is_refused() {
     let client = database.client().await;
     client
         .batch_execute(
-            "CREATE TABLE t (k text); SELECT fence.protect('c', 't', 'k'); SELECT fence.declare('c')",
+            "CREATE TABLE t (k text); SELECT fence.protect('t', 'c', 'k'); SELECT fence.declare('c')",
         )
         .await
         .unwrap();

@@ -33,7 +33,7 @@ async fn the_ledger_is_exactly_what_was_applied_in_token_order() {
         .run(
             "CREATE TABLE balance (account text PRIMARY KEY, total bigint NOT NULL);
              INSERT INTO balance SELECT 'acct-' || n, 0 FROM generate_series(0, 2) n;
-             SELECT fence.protect('paydb.account', 'balance', 'account');
+             SELECT fence.protect('balance', 'paydb.account', 'account');
              ALTER TABLE transfer ADD token bigint",
         )
         .await;

@@ -41,7 +41,7 @@ impl Database {
                      from_account text NOT NULL,
                      amount bigint NOT NULL
                  );
-                 SELECT fence.protect('{CLASS}', 'transfer', 'from_account');"
+                 SELECT fence.protect('transfer', '{CLASS}', 'from_account');"
             ))
             .await;
         database

@@ -39,10 +39,10 @@ async fn protecting_for_a_class_that_is_not_declared_says_so_once() {
     client
         .batch_execute(
             "CREATE TABLE shop (id int PRIMARY KEY); CREATE TABLE batch (id int PRIMARY KEY, t bigint NOT NULL DEFAULT 0);
-             SELECT fence.protect('shop.order', 'shop', 'id');
-             SELECT fence.protect('shop.order', 'shop', 'id');
-             SELECT fence.protect_column('shop.batch', 'batch', 'id', 't');
-             SELECT fence.protect_column('shop.batch', 'batch', 'id', 't');
+             SELECT fence.protect('shop', 'shop.order', 'id');
+             SELECT fence.protect('shop', 'shop.order', 'id');
+             SELECT fence.protect_column('batch', 'shop.batch', 'id', 't');
+             SELECT fence.protect_column('batch', 'shop.batch', 'id', 't');
              SELECT fence.declare('shop.order', 'entity'); SELECT fence.declare('shop.batch', 'coord');",
         )
         .await
@@ -70,7 +70,7 @@ async fn a_wrong_key_names_the_key_that_was_admitted() {
     let database = Database::guarded().await;
     let client = database.client().await;
     client
-        .batch_execute("CREATE TABLE item (id int); SELECT fence.protect('shop.item', 'item', 'id')")
+        .batch_execute("CREATE TABLE item (id int); SELECT fence.protect('item', 'shop.item', 'id')")
         .await
         .unwrap();
     for (admitted, shown) in [("042", "'042'"), ("4 2:é/x", "'4 2:é/x'")] {
@@ -134,7 +134,7 @@ async fn what_cannot_be_used_is_told_in_which_form_it_could() {
         (admission(CLASS, "a b"), "as the lock store gave it"),
         ("SELECT fence.register_epoch('entity', 0)".to_owned(), ">> 48"),
         (
-            "SELECT fence.protect('c', 'transfer', 'account')".to_owned(),
+            "SELECT fence.protect('transfer', 'c', 'account')".to_owned(),
             "id, from_account, amount",
         ),
     ] {
@@ -156,7 +156,7 @@ async fn a_refusal_shows_its_numbers_in_a_log_without_its_sources() {
         .run(
             "CREATE TABLE shop_order (id int PRIMARY KEY, state text NOT NULL);
              INSERT INTO shop_order VALUES (42, 'open');
-             SELECT fence.declare('shop.order', 'entity'); SELECT fence.protect('shop.order', 'shop_order', 'id')",
+             SELECT fence.declare('shop.order', 'entity'); SELECT fence.protect('shop_order', 'shop.order', 'id')",
         )
         .await;
     let mut guarded = fence_pg::sqlx::begin(&database.pool, &newer).await.unwrap();
