@@ -147,6 +147,22 @@ fn bases() -> Vec<PathBuf> {
     found
 }
 
+/// Makes a file that this owner alone can read.
+pub(super) fn write_private(path: &Path, text: &str, owner: Option<Owner>) -> std::io::Result<()> {
+    use std::io::Write;
+    use std::os::unix::fs::{OpenOptionsExt, fchown};
+    let mut file = std::fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
+    file.write_all(text.as_bytes())?;
+    match owner {
+        Some(owner) => fchown(&file, Some(owner.uid), Some(owner.gid)),
+        None => Ok(()),
+    }
+}
+
 fn user(users: &str, name: &str) -> Option<Owner> {
     let line = users.lines().find(|line| line.split(':').next() == Some(name))?;
     let mut numbers = line.split(':').skip(2);

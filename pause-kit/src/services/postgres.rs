@@ -9,7 +9,7 @@ use tokio_postgres::{Client, NoTls};
 use uuid::Uuid;
 
 use super::ServiceError;
-use super::account::{Account, Folders};
+use super::account::{Account, Folders, write_private};
 use super::child::{Child, ProcessSpec};
 use super::database_url::{DatabaseUrl, Login};
 use super::port::free_port;
@@ -98,6 +98,11 @@ impl Postgres {
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port
+    }
+
+    /// The superuser's login.
+    pub(super) fn superuser(&self) -> &Login {
+        &self.superuser
     }
 
     /// Its version, such as `15.14`.
@@ -190,7 +195,7 @@ struct Start<'run> {
 impl Start<'_> {
     async fn initdb(&self, superuser: &Login) -> Result<(), ServiceError> {
         let secret = self.own.join("password");
-        self.write_secret(&secret, &superuser.password)
+        write_private(&secret, &superuser.password, self.owner)
             .map_err(|error| failed(format!("no password file: {error}")))?;
         let data = self.data();
         let args = [
@@ -250,25 +255,10 @@ impl Start<'_> {
     fn data(&self) -> PathBuf {
         self.own.join("data")
     }
-
-    fn write_secret(&self, path: &Path, secret: &str) -> std::io::Result<()> {
-        use std::io::Write;
-        use std::os::unix::fs::{OpenOptionsExt, fchown};
-        let mut file = std::fs::OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(path)?;
-        file.write_all(secret.as_bytes())?;
-        match self.owner {
-            Some(owner) => fchown(&file, Some(owner.uid), Some(owner.gid)),
-            None => Ok(()),
-        }
-    }
 }
 
 /// Waits until the server answers: true. False when it ended first.
-async fn answers(child: &Child, url: &DatabaseUrl) -> Result<bool, ServiceError> {
+pub(super) async fn answers(child: &Child, url: &DatabaseUrl) -> Result<bool, ServiceError> {
     let began = Instant::now();
     loop {
         // A stranger on this port would not know the password, and this server would end.

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use pause_kit::reaper::ReaperCommand;
-use pause_kit::services::{Services, ServicesConfig, for_tests};
+use pause_kit::services::{Services, ServicesConfig, for_tests, locate};
 use tokio_postgres::{Client, NoTls};
 
 use crate::table::{becomes, ownerless_segments, strays, unmapped_files};
@@ -54,6 +54,51 @@ async fn two_fresh_databases_and_prefixes_are_two_and_one_role_cannot_enter_the_
         error.code(),
         Some(&tokio_postgres::error::SqlState::INSUFFICIENT_PRIVILEGE)
     );
+}
+
+#[tokio::test]
+async fn a_second_server_is_of_the_release_that_was_chosen() {
+    let shared = for_tests().await;
+    let programs = locate::postgres_18().unwrap_or_else(|error| panic!("{error}"));
+    let server = shared.services().start_postgres(&programs).await.unwrap();
+    assert!(server.version().starts_with("18."), "{}", server.version());
+    let database = server.create_database("paydb", "paydb_owner").await.unwrap();
+    let row = connect(database.as_str())
+        .await
+        .query_one("SHOW server_version_num", &[])
+        .await
+        .unwrap();
+    assert!(row.get::<_, &str>(0).starts_with("18"));
+}
+
+#[tokio::test]
+async fn a_pooler_gives_each_transaction_any_of_its_connections_and_knows_later_roles() {
+    let shared = for_tests().await;
+    let pooler = shared
+        .services()
+        .start_pgbouncer(shared.postgres(), 1)
+        .await
+        .unwrap();
+    let database = shared.fresh_database().await;
+    let through = database.through(pooler.port());
+    let (one, other) = (connect(through.as_str()).await, connect(through.as_str()).await);
+    let pid = async |client: &Client| {
+        let answer = client.simple_query("SELECT pg_backend_pid()").await.unwrap();
+        let pid = answer.iter().find_map(|message| match message {
+            tokio_postgres::SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
+            _ => None,
+        });
+        pid.unwrap()
+    };
+    assert_eq!(pid(&one).await, pid(&other).await, "two clients, one connection");
+    let mut wrong = database.login().clone();
+    wrong.password = "x".to_owned();
+    let url = shared
+        .postgres()
+        .url(database.database(), &wrong)
+        .through(pooler.port());
+    let refused = tokio_postgres::connect(url.as_str(), NoTls).await.err().unwrap();
+    assert!(refused.to_string().contains("db error"), "{refused}");
 }
 
 #[tokio::test]
