@@ -4,6 +4,7 @@
 
 mod architecture;
 mod decisions;
+mod languages;
 mod prove;
 mod readme;
 mod register;
