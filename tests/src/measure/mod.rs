@@ -7,6 +7,7 @@ mod family;
 mod interrupt;
 mod load;
 mod mutants;
+mod pg_bypass;
 mod prove;
 mod register;
 mod run;
@@ -79,6 +80,11 @@ const CHECKS: &[(&str, &str, Check)] = &[
         "load",
         "paydb under 8 connections for 10 s: statuses counted, ledger and balances exact",
         load::load,
+    ),
+    (
+        "pg-bypass",
+        "every way of writing round the guard, as application role and as owner: refused, or named by doctor in that state",
+        pg_bypass::pg_bypass,
     ),
     (
         "dist",
