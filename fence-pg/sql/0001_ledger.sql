@@ -21,8 +21,11 @@ CREATE SCHEMA IF NOT EXISTS fence;
 
 CREATE TABLE IF NOT EXISTS fence.migration (
     name text PRIMARY KEY,
-    applied_at timestamptz NOT NULL DEFAULT clock_timestamp()
+    applied_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    -- Of the file's text, when a program recorded it; NULL where psql applied the file.
+    sha256 text
 );
+ALTER TABLE fence.migration ADD COLUMN IF NOT EXISTS sha256 text;
 
 -- Two installers at once: the second one waits here.
 LOCK TABLE fence.migration IN SHARE ROW EXCLUSIVE MODE;

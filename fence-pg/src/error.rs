@@ -2,7 +2,9 @@
 
 use std::error::Error;
 
-use fence_core::{Claim, MissingPart, Refusal, Token};
+use fence_core::Claim;
+
+use crate::refused::{Refused, refused};
 
 /// Why a guarded write did not happen, or may not have happened. There is no true and false here, and no row count.
 #[derive(Debug, thiserror::Error)]
@@ -55,24 +57,6 @@ pub enum GuardError {
     Misuse(&'static str),
 }
 
-/// What the guard refused.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
-    /// The decision of [`fence_core::admit`], taken by the database.
-    #[error(transparent)]
-    Claim(#[from] Refusal),
-    /// A number below 1 was presented (`ZF003`). Only SQL can: a [`Token`] is at least 1.
-    #[error("a token is at least 1")]
-    BelowOne,
-    /// A row was written whose key the transaction had not admitted, though it had admitted another one (`ZF006`). Admit
-    /// the key of every row that is written.
-    #[error("wrong key, {0}")]
-    WrongKey(String),
-    /// The class was never declared in this database (`ZF007`): a typing error, or a missing `fence.declare`.
-    #[error("unknown class {0}")]
-    UnknownClass(String),
-}
-
 /// When an error came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
@@ -103,7 +87,7 @@ pub(crate) enum Failure {
 pub(crate) fn classify(
     failure: Failure,
     phase: Phase,
-    claim: Option<&Claim>,
+    claims: &[Claim],
     source: impl Error + Send + Sync + 'static,
 ) -> GuardError {
     let source: Box<dyn Error + Send + Sync> = Box::new(source);
@@ -133,7 +117,7 @@ pub(crate) fn classify(
     if fatal && phase == Phase::Commit {
         return GuardError::Unknown { source };
     }
-    if let Some(refused) = refused(&sqlstate, detail.as_deref(), &message, claim) {
+    if let Some(refused) = refused(&sqlstate, detail.as_deref(), &message, claims) {
         return GuardError::Refused(refused);
     }
     match sqlstate.as_str() {
@@ -150,43 +134,6 @@ pub(crate) fn classify(
             source,
         },
     }
-}
-
-/// A refusal from its code and DETAIL; `None` for any other code, and for a refusal that does not say what it must.
-fn refused(sqlstate: &str, detail: Option<&str>, message: &str, claim: Option<&Claim>) -> Option<Refused> {
-    let presented = claim.map(|claim| claim.token);
-    let refusal = match sqlstate {
-        "ZF001" => {
-            let (presented, seen) = detail?.strip_prefix("presented ")?.split_once(", seen ")?;
-            Refusal::Stale {
-                presented: presented.parse().ok()?,
-                seen: seen.parse().ok()?,
-            }
-        }
-        "ZF002" if detail == Some("missing grant id") => Refusal::Missing(MissingPart::GrantId),
-        "ZF002" => Refusal::Missing(MissingPart::Token),
-        "ZF003" => return Some(Refused::BelowOne),
-        "ZF004" => Refusal::Collision {
-            token: presented.or_else(|| number_after(detail?, "token "))?,
-        },
-        "ZF005" => Refusal::UnknownEpoch {
-            presented: presented.or_else(|| number_after(detail?, "presented "))?,
-        },
-        "ZF006" => return Some(Refused::WrongKey(detail.unwrap_or(message).to_owned())),
-        "ZF007" => {
-            return Some(Refused::UnknownClass(
-                claim.map_or_else(|| message.to_owned(), |claim| claim.class.to_string()),
-            ));
-        }
-        _ => return None,
-    };
-    Some(Refused::Claim(refusal))
-}
-
-fn number_after(detail: &str, prefix: &str) -> Option<Token> {
-    let rest = detail.strip_prefix(prefix)?;
-    let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
-    rest[..end].parse().ok()
 }
 
 /// COMMIT was about to be sent in another transaction than the admitting one.

@@ -95,13 +95,17 @@ mod error;
 #[cfg(any(feature = "sqlx", feature = "tokio-postgres"))]
 mod ledger;
 mod migrate;
+#[cfg(any(feature = "sqlx", feature = "tokio-postgres"))]
+mod refused;
 #[cfg(feature = "sqlx")]
 pub mod sqlx;
 #[cfg(feature = "tokio-postgres")]
 pub mod tokio_postgres;
 
 #[cfg(any(feature = "sqlx", feature = "tokio-postgres"))]
-pub use error::{GuardError, Refused};
+pub use error::GuardError;
 #[cfg(any(feature = "sqlx", feature = "tokio-postgres"))]
 pub use ledger::InstallError;
 pub use migrate::{GuardSha256, MIGRATIONS, Migration, guard_sha256};
+#[cfg(any(feature = "sqlx", feature = "tokio-postgres"))]
+pub use refused::{Refused, StaleKey};

@@ -13,6 +13,13 @@ pub struct Migration {
     pub sql: &'static str,
 }
 
+impl Migration {
+    /// The SHA-256 of its text, in 64 hex digits, as the ledger records it.
+    pub fn sha256(&self) -> String {
+        hex::encode(Sha256::digest(self.sql))
+    }
+}
+
 /// Every file of `fence-pg/sql/`, in name order.
 pub const MIGRATIONS: &[Migration] = include!(concat!(env!("OUT_DIR"), "/migrations.rs"));
 

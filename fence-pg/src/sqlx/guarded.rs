@@ -1,5 +1,7 @@
 //! The guarded transaction: BEGIN and admission, the caller's writes, COMMIT and receipt.
 
+use std::slice;
+
 use ::sqlx::{PgConnection, PgPool, Postgres, Transaction};
 use fence_core::{Claim, Effect, Receipt};
 
@@ -98,7 +100,7 @@ async fn present(
         .bind(claim.grant_id.as_ref().map(|grant_id| grant_id.as_str()))
         .fetch_one(connection)
         .await
-        .map_err(|error| sort_at(error, Phase::Statement, Some(claim)))?;
+        .map_err(|error| sort_at(error, Phase::Statement, slice::from_ref(claim)))?;
     Ok(xid)
 }
 
@@ -181,7 +183,7 @@ impl Guarded {
         let xid: Option<String> = ::sqlx::query_scalar(STILL_OPEN)
             .fetch_one(&mut *self.transaction)
             .await
-            .map_err(|error| sort_at(error, Phase::Statement, Some(&self.claim)))?;
+            .map_err(|error| sort_at(error, Phase::Statement, slice::from_ref(&self.claim)))?;
         if xid.as_ref() != Some(&self.xid) {
             let source = Box::new(EndedInside);
             return Err(GuardError::Unknown { source });
@@ -189,7 +191,7 @@ impl Guarded {
         self.transaction
             .commit()
             .await
-            .map_err(|error| sort_at(error, Phase::Commit, Some(&self.claim)))?;
+            .map_err(|error| sort_at(error, Phase::Commit, slice::from_ref(&self.claim)))?;
         Ok(Receipt::danger_assume(self.claim, effect))
     }
 

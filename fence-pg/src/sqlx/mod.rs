@@ -17,7 +17,7 @@ mod guarded;
 mod install;
 
 pub use guarded::{Guarded, Isolation, Unadmitted, admit, begin, begin_at, open, raise_mark};
-pub use install::install;
+pub use install::{install, pending};
 
 use crate::error::{Failure, GuardError, Phase, classify};
 use fence_core::Claim;
@@ -25,10 +25,10 @@ use fence_core::Claim;
 /// Sorts an error that came from a statement of a guarded transaction, such as one of the caller's own writes: the triggers
 /// of the guard answer those. Not for an error of COMMIT, which [`Guarded::commit`] sorts itself.
 pub fn sort(error: ::sqlx::Error) -> GuardError {
-    sort_at(error, Phase::Statement, None)
+    sort_at(error, Phase::Statement, &[])
 }
 
-fn sort_at(error: ::sqlx::Error, phase: Phase, claim: Option<&Claim>) -> GuardError {
+fn sort_at(error: ::sqlx::Error, phase: Phase, claims: &[Claim]) -> GuardError {
     use ::sqlx::Error;
     use ::sqlx::postgres::{PgDatabaseError, PgSeverity};
 
@@ -51,5 +51,5 @@ fn sort_at(error: ::sqlx::Error, phase: Phase, claim: Option<&Claim>) -> GuardEr
         | Error::BeginFailed => Failure::Lost,
         _ => Failure::Driver,
     };
-    classify(failure, phase, claim, error)
+    classify(failure, phase, claims, error)
 }

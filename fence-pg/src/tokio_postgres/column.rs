@@ -1,6 +1,7 @@
 //! The guarded transaction of the column guard.
 
 use std::pin::pin;
+use std::slice;
 use std::task::{Context, Waker};
 
 use ::tokio_postgres::types::ToSql;
@@ -77,10 +78,12 @@ impl ColumnTransaction<'_> {
         let rows = match self.client.query(&sql, &all).await {
             Ok(rows) => rows,
             Err(error) => {
-                return Err(match sort_at(error, Phase::Statement, Some(&self.claim)) {
-                    GuardError::Blocked { .. } => self.name_blocker().await,
-                    sorted => sorted,
-                });
+                return Err(
+                    match sort_at(error, Phase::Statement, slice::from_ref(&self.claim)) {
+                        GuardError::Blocked { .. } => self.name_blocker().await,
+                        sorted => sorted,
+                    },
+                );
             }
         };
         let mut rows = rows.into_iter();
@@ -116,7 +119,7 @@ impl ColumnTransaction<'_> {
             return Err(GuardError::Misuse("a commit without a guarded update"));
         }
         let answer = self.client.simple_query(COMMIT).await;
-        let answer = answer.map_err(|error| sort_at(error, Phase::Commit, Some(&self.claim)))?;
+        let answer = answer.map_err(|error| sort_at(error, Phase::Commit, slice::from_ref(&self.claim)))?;
         self.open = false;
         if self.xid.is_none() || last_value(&answer) != self.xid {
             let source = Box::new(EndedInside);
@@ -152,7 +155,7 @@ impl ColumnTransaction<'_> {
         let params: [&(dyn ToSql + Sync); 5] = [&relation, &key_column, &token_column, &key, &token];
         match self.client.query(EXPLAIN_COLUMN, &params).await {
             Ok(_) => GuardError::NotFound,
-            Err(error) => sort_at(error, Phase::Statement, Some(&self.claim)),
+            Err(error) => sort_at(error, Phase::Statement, slice::from_ref(&self.claim)),
         }
     }
 

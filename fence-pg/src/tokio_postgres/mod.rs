@@ -30,7 +30,7 @@ mod statement;
 
 pub use bounds::{BOUNDS_SQL, Bounds, BoundsError};
 pub use column::ColumnTransaction;
-pub use install::install;
+pub use install::{install, pending};
 pub use statement::{ColumnGuard, IdentifierError};
 
 use crate::error::{Failure, GuardError, Phase, classify};
@@ -39,10 +39,10 @@ use fence_core::Claim;
 /// Sorts an error that came from a statement of a guarded transaction, such as one of the caller's own. Not for an error of
 /// COMMIT, which [`ColumnTransaction::commit`] sorts itself.
 pub fn sort(error: ::tokio_postgres::Error) -> GuardError {
-    sort_at(error, Phase::Statement, None)
+    sort_at(error, Phase::Statement, &[])
 }
 
-fn sort_at(error: ::tokio_postgres::Error, phase: Phase, claim: Option<&Claim>) -> GuardError {
+fn sort_at(error: ::tokio_postgres::Error, phase: Phase, claims: &[Claim]) -> GuardError {
     use ::tokio_postgres::error::Severity;
 
     let failure = match error.as_db_error() {
@@ -58,7 +58,7 @@ fn sort_at(error: ::tokio_postgres::Error, phase: Phase, claim: Option<&Claim>) 
         None if error.is_closed() || is_io(&error) => Failure::Lost,
         None => Failure::Driver,
     };
-    classify(failure, phase, claim, error)
+    classify(failure, phase, claims, error)
 }
 
 fn is_io(error: &::tokio_postgres::Error) -> bool {

@@ -142,12 +142,64 @@ async fn psql_installs_the_folder_file_by_file_and_again() {
             );
         }
     }
-    assert!(
-        fence_pg::tokio_postgres::install(&database.client().await)
-            .await
-            .unwrap()
-            .is_empty()
+    // psql records no digests, so that a program applies the files again, once.
+    let client = database.client().await;
+    assert_eq!(
+        fence_pg::tokio_postgres::pending(&client).await.unwrap(),
+        MIGRATIONS
     );
+    assert_eq!(
+        fence_pg::tokio_postgres::install(&client).await.unwrap().len(),
+        MIGRATIONS.len()
+    );
+    assert_eq!(fence_pg::tokio_postgres::pending(&client).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn an_installation_of_older_files_is_upgraded_in_place_and_a_newer_one_is_left_alone() {
+    let database = Database::guarded().await;
+    let client = database.client().await;
+    client.batch_execute(&admit("acct-1", 34)).await.unwrap();
+    // As it was before there were digests, with an older admission.
+    client
+        .batch_execute(
+            "ALTER TABLE fence.migration DROP COLUMN sha256;
+             CREATE OR REPLACE FUNCTION fence.raise_mark(class text, key text, token bigint, grant_id text DEFAULT NULL)
+             RETURNS void LANGUAGE sql AS ''",
+        )
+        .await
+        .unwrap();
+    let mut connection = database.pool.acquire().await.unwrap();
+    let names: Vec<&str> = MIGRATIONS.iter().map(|migration| migration.name).collect();
+    assert_eq!(
+        fence_pg::sqlx::pending(&mut connection).await.unwrap(),
+        MIGRATIONS
+    );
+    assert_eq!(fence_pg::sqlx::install(&mut connection).await.unwrap(), names);
+    let stale = format!(
+        "SELECT fence.raise_mark('{CLASS}', 'acct-1', {}, 'g33')",
+        token(33)
+    );
+    assert_eq!(code(&client, &stale).await, "ZF001");
+
+    client
+        .batch_execute("UPDATE fence.migration SET sha256 = 'other' WHERE name LIKE '0003%'")
+        .await
+        .unwrap();
+    assert_eq!(
+        fence_pg::tokio_postgres::install(&client).await.unwrap(),
+        &names[2..]
+    );
+    client
+        .batch_execute("INSERT INTO fence.migration (name) VALUES ('9999_later.sql')")
+        .await
+        .unwrap();
+    for newer in [
+        fence_pg::sqlx::install(&mut connection).await.unwrap_err(),
+        fence_pg::tokio_postgres::install(&client).await.unwrap_err(),
+    ] {
+        assert!(matches!(newer, fence_pg::InstallError::Newer { .. }), "{newer:?}");
+    }
 }
 
 #[tokio::test]

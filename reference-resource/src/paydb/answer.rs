@@ -214,6 +214,15 @@ impl From<GuardError> for Problem {
     fn from(error: GuardError) -> Problem {
         let problem = match &error {
             GuardError::Refused(Refused::Claim(refusal)) => refused(refusal),
+            // One claim is presented at a time; were there several, each is as stale as the first.
+            GuardError::Refused(Refused::StaleKeys(keys)) => match keys.first() {
+                Some(key) => refused(&Refusal::Stale {
+                    presented: key.presented,
+                    seen: key.seen,
+                }),
+                None => fence_http::Problem::new(ProblemKind::Misconfigured, with_causes(&error)),
+            },
+            GuardError::Refused(Refused::HistoryInDoubt(_)) => fence_http::Problem::unavailable(),
             GuardError::Refused(Refused::BelowOne) => fence_http::Problem::from(&Refusal::Malformed),
             GuardError::Refused(Refused::WrongKey(_) | Refused::UnknownClass(_)) | GuardError::Misuse(_) => {
                 fence_http::Problem::new(ProblemKind::Misconfigured, with_causes(&error))
