@@ -32,7 +32,6 @@ server initdb --pgdata="$folder/data" --username=postgres --auth=trust --encodin
 cat >>"$folder/data/postgresql.conf" <<CONF
 listen_addresses = ''
 unix_socket_directories = '$folder'
-fsync = off
 CONF
 if ! server pg_ctl start --pgdata="$folder/data" --log="$folder/data/server.log" --silent >&2; then
   cat "$folder/data/server.log" >&2
@@ -41,7 +40,7 @@ fi
 
 export PATH=$bin:$PATH PGHOST=$folder
 psql --username=postgres --dbname=postgres --quiet --no-psqlrc --set=ON_ERROR_STOP=1 <<SQL
-CREATE ROLE shop_owner LOGIN NOSUPERUSER;
+CREATE ROLE shop_owner LOGIN NOSUPERUSER CREATEROLE;
 CREATE DATABASE shop OWNER shop_owner;
 SQL
 # No pager: what is pasted into psql would go to it.

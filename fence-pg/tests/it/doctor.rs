@@ -1,0 +1,487 @@
+//! What `fence.doctor` finds: each way around that a database's state leaves open, by its name, and not one where there is none.
+
+use pause_kit::services::{Login, for_tests};
+use tokio_postgres::Client;
+
+use crate::support::{CLASS, Database, OPEN, client, code};
+
+/// One finding, without its words.
+type Finding = (String, String, String);
+
+/// A database as it should be, but for what the tests' server is set to.
+struct Sound {
+    database: Database,
+    superuser: Client,
+    app: Login,
+}
+
+impl Sound {
+    async fn new() -> Sound {
+        let database = Database::guarded().await;
+        let name = database.url.database().to_owned();
+        let app = for_tests()
+            .await
+            .postgres()
+            .create_login(&format!("{name}_app"))
+            .await
+            .unwrap();
+        let role = &app.role;
+        database
+            .run(&format!(
+                "GRANT CONNECT ON DATABASE {name} TO {role};
+                 GRANT SELECT, INSERT, UPDATE, DELETE ON transfer TO {role};
+                 SELECT fence.grant_application('{role}');
+                 CREATE TABLE opened (id bigint PRIMARY KEY); SELECT fence.protect('opened', '{OPEN}', 'id')"
+            ))
+            .await;
+        let superuser = database.superuser().await;
+        Sound {
+            database,
+            superuser,
+            app,
+        }
+    }
+
+    /// What is found beyond what the tests' server, whose `fsync` is off and which can prepare transactions, is found by.
+    async fn findings(&self) -> Vec<Finding> {
+        self.all().await.into_iter().map(|(finding, _)| finding).collect()
+    }
+
+    /// The same with the fixes.
+    async fn all(&self) -> Vec<(Finding, String)> {
+        let owner = self.database.client().await;
+        let rows = owner.query("SELECT * FROM fence.doctor()", &[]).await.unwrap();
+        let of_the_server = ["server-not-durable", "prepared-transactions"];
+        let mut server = 0;
+        let mut found = Vec::new();
+        for row in rows {
+            let text = |column: &str| -> String { row.get(column) };
+            assert!(
+                !text("detail").is_empty() && !text("fix").is_empty(),
+                "{}",
+                text("finding")
+            );
+            match of_the_server.contains(&text("finding").as_str()) {
+                true => server += 1,
+                false => found.push(((text("severity"), text("finding"), text("object")), text("fix"))),
+            }
+        }
+        assert_eq!(server, 2, "the tests' server has both");
+        found
+    }
+
+    /// Makes a state as a superuser would, expects this finding alone, does what its fix says, and expects none.
+    async fn finds(&self, state: &str, severity: &str, finding: &str, object: &str) {
+        let fix = self.finds_only(state, severity, finding, object).await;
+        self.superuser
+            .batch_execute(&fix)
+            .await
+            .unwrap_or_else(|error| panic!("{finding}'s fix, {fix}: {error:?}"));
+        assert_eq!(self.findings().await, [], "after {fix}");
+    }
+
+    /// The same, where the fix needs a person; undone by other statements.
+    async fn finds_until(&self, state: &str, severity: &str, finding: &str, object: &str, undo: &str) {
+        self.finds_only(state, severity, finding, object).await;
+        self.superuser.batch_execute(undo).await.unwrap();
+        assert_eq!(self.findings().await, [], "after {undo}");
+    }
+
+    async fn finds_only(&self, state: &str, severity: &str, finding: &str, object: &str) -> String {
+        self.superuser.batch_execute(state).await.unwrap();
+        let found = self.all().await;
+        let wanted = (severity.to_owned(), finding.to_owned(), object.to_owned());
+        assert_eq!(
+            found.iter().map(|(found, _)| found).collect::<Vec<_>>(),
+            [&wanted],
+            "{state}"
+        );
+        found.into_iter().next().unwrap().1
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_found_where_nothing_is_open() {
+    let sound = Sound::new().await;
+    assert_eq!(sound.findings().await, []);
+    let app = client(
+        &for_tests()
+            .await
+            .postgres()
+            .url(sound.database.url.database(), &sound.app),
+    )
+    .await;
+    assert_eq!(code(&app, "SELECT * FROM fence.doctor()").await, "42501");
+}
+
+#[tokio::test]
+async fn every_state_of_a_guarded_tables_triggers_is_found_and_mended() {
+    let sound = Sound::new().await;
+    for (state, finding) in [
+        (
+            "ALTER TABLE transfer DISABLE TRIGGER fence_enforce",
+            "trigger-off",
+        ),
+        (
+            "ALTER TABLE transfer ENABLE TRIGGER fence_enforce",
+            "trigger-not-always",
+        ),
+        (
+            "ALTER TABLE transfer ENABLE REPLICA TRIGGER fence_enforce",
+            "trigger-not-always",
+        ),
+        (
+            "ALTER TABLE transfer DISABLE TRIGGER fence_truncate",
+            "trigger-off",
+        ),
+        ("DROP TRIGGER fence_truncate ON transfer", "truncate-unguarded"),
+    ] {
+        sound.finds(state, "open", finding, "public.transfer").await;
+    }
+    sound
+        .finds_until(
+            "CREATE RULE elsewhere AS ON DELETE TO transfer DO INSTEAD NOTHING",
+            "weak",
+            "rule-on-table",
+            "public.transfer",
+            "DROP RULE elsewhere ON transfer",
+        )
+        .await;
+}
+
+#[tokio::test]
+async fn partitions_are_looked_at_one_by_one() {
+    let sound = Sound::new().await;
+    sound
+        .database
+        .run(&format!(
+            "CREATE TABLE part (k text NOT NULL, n int) PARTITION BY LIST (n);
+             CREATE TABLE part_1 PARTITION OF part FOR VALUES IN (1) PARTITION BY LIST (k);
+             CREATE TABLE part_1_a PARTITION OF part_1 FOR VALUES IN ('a');
+             SELECT fence.protect('part', '{CLASS}', 'k')"
+        ))
+        .await;
+    assert_eq!(sound.findings().await, []);
+    sound
+        .finds(
+            "ALTER TABLE part_1_a DISABLE TRIGGER fence_enforce",
+            "open",
+            "trigger-off",
+            "public.part_1_a",
+        )
+        .await;
+    // A later one is guarded against writes of rows at once, and against TRUNCATE by the fix.
+    sound
+        .finds(
+            "CREATE TABLE part_2 PARTITION OF part FOR VALUES IN (2)",
+            "open",
+            "truncate-unguarded",
+            "public.part_2",
+        )
+        .await;
+    sound
+        .finds_until(
+            "ALTER TABLE part DETACH PARTITION part_2",
+            "open",
+            "partition-former",
+            "public.part_2",
+            "DROP TRIGGER fence_truncate ON part_2",
+        )
+        .await;
+}
+
+#[tokio::test]
+async fn what_an_application_role_may_do_besides_is_found_and_mended() {
+    let sound = Sound::new().await;
+    let role = sound.app.role.clone();
+    let owner = sound.database.url.login().role.clone();
+    let group = format!("{role}_group");
+    sound
+        .superuser
+        .batch_execute(&format!("CREATE ROLE {group}"))
+        .await
+        .unwrap();
+    for (state, severity, finding, object) in [
+        (
+            format!("GRANT {owner} TO {role}"),
+            "open",
+            "application-owner",
+            role.as_str(),
+        ),
+        (
+            format!("GRANT pg_execute_server_program TO {role}"),
+            "open",
+            "application-escalates",
+            &role,
+        ),
+        (
+            format!("GRANT TRUNCATE ON transfer TO {role}"),
+            "weak",
+            "truncate-granted",
+            "public.transfer",
+        ),
+        (
+            format!("GRANT TRIGGER ON transfer TO {role}"),
+            "weak",
+            "trigger-granted",
+            "public.transfer",
+        ),
+        (
+            format!("GRANT SELECT ON fence.high_water TO {role}"),
+            "weak",
+            "mark-readable",
+            "fence.high_water",
+        ),
+        (
+            format!("GRANT UPDATE ON fence.high_water TO {role}"),
+            "open",
+            "guard-writable",
+            "fence.high_water",
+        ),
+        (
+            format!("GRANT UPDATE (token) ON fence.high_water TO {role}"),
+            "open",
+            "guard-writable",
+            "fence.high_water",
+        ),
+        (
+            format!("GRANT pg_write_all_data TO {role}"),
+            "open",
+            "guard-writable",
+            "fence.high_water",
+        ),
+        (
+            format!("GRANT EXECUTE ON FUNCTION fence.register_epoch TO {role}"),
+            "open",
+            "function-granted",
+            "fence.register_epoch(text,integer,bigint)",
+        ),
+        (
+            format!("ALTER ROLE {role} SET session_replication_role = replica"),
+            "weak",
+            "replica-role",
+            &role,
+        ),
+        (
+            format!("GRANT SET ON PARAMETER session_replication_role TO {role}"),
+            "weak",
+            "replica-role",
+            &role,
+        ),
+        (
+            format!("GRANT CREATE ON SCHEMA fence TO {group}"),
+            "open",
+            "schema-writable",
+            "fence",
+        ),
+    ] {
+        sound.finds(&state, severity, finding, object).await;
+    }
+    sound
+        .finds_until(
+            &format!("ALTER ROLE {role} SUPERUSER"),
+            "open",
+            "application-superuser",
+            &role,
+            &format!("ALTER ROLE {role} NOSUPERUSER"),
+        )
+        .await;
+    // A right that comes through a group is found too.
+    sound
+        .finds_until(
+            &format!("GRANT {group} TO {role}; GRANT EXECUTE ON FUNCTION fence.protect TO {group}"),
+            "open",
+            "function-granted",
+            "fence.protect(regclass,text,name[])",
+            &format!("REVOKE EXECUTE ON FUNCTION fence.protect FROM {group}"),
+        )
+        .await;
+    let version = sound
+        .database
+        .number("SELECT current_setting('server_version_num')::bigint")
+        .await;
+    if version < 160_000 {
+        let state = format!("ALTER ROLE {role} CREATEROLE");
+        sound.finds(&state, "open", "application-escalates", &role).await;
+    }
+    let bypass = format!("ALTER ROLE {role} BYPASSRLS");
+    sound.superuser.batch_execute(&bypass).await.unwrap();
+    assert_eq!(sound.findings().await, [], "no guarded table has row security");
+    let policy = "ALTER TABLE transfer ENABLE ROW LEVEL SECURITY";
+    sound.finds(policy, "weak", "application-bypassrls", &role).await;
+}
+
+#[tokio::test]
+async fn an_application_that_connects_as_the_owner_is_found_by_name_and_by_there_being_no_other() {
+    let sound = Sound::new().await;
+    let owner = sound.database.url.login().role.clone();
+    let client = sound.database.client().await;
+    let found = client
+        .query(
+            "SELECT DISTINCT finding, object FROM fence.doctor(ARRAY[$1]::text[]::name[]) WHERE finding LIKE 'application-%'",
+            &[&owner],
+        )
+        .await
+        .unwrap();
+    let found: Vec<(String, String)> = found.iter().map(|row| (row.get(0), row.get(1))).collect();
+    assert_eq!(found, [("application-owner".to_owned(), owner)]);
+    assert_eq!(
+        code(&client, "SELECT fence.doctor(ARRAY['nobody'])").await,
+        "42704"
+    );
+
+    let role = &sound.app.role;
+    sound
+        .finds_until(
+            &format!("SELECT fence.revoke_application('{role}'); REVOKE ALL ON transfer FROM {role}"),
+            "open",
+            "no-application-role",
+            "fence",
+            &format!("SELECT fence.grant_application('{role}')"),
+        )
+        .await;
+}
+
+#[tokio::test]
+async fn the_guards_own_objects_are_looked_at() {
+    let sound = Sound::new().await;
+    for (state, finding, object) in [
+        (
+            "GRANT EXECUTE ON FUNCTION fence.declare TO PUBLIC",
+            "function-public",
+            "fence.declare(text,text)",
+        ),
+        (
+            "GRANT SELECT ON fence.high_water TO PUBLIC",
+            "guard-writable",
+            "fence.high_water",
+        ),
+        (
+            "GRANT TRUNCATE ON transfer TO PUBLIC",
+            "table-public",
+            "public.transfer",
+        ),
+        (
+            "ALTER FUNCTION fence.admit(text, text, bigint, text) SET search_path = public",
+            "function-search-path",
+            "fence.admit(text,text,bigint,text)",
+        ),
+    ] {
+        // What everybody may, the application's role may as well.
+        sound.superuser.batch_execute(state).await.unwrap();
+        let found = sound.all().await;
+        let this = found
+            .iter()
+            .find(|((_, name, of), _)| name == finding && of == object);
+        let (_, fix) = this.unwrap_or_else(|| panic!("{state}: {found:?}"));
+        sound.superuser.batch_execute(fix).await.unwrap();
+        assert_eq!(sound.findings().await, [], "after {fix}");
+    }
+    sound
+        .finds_until(
+            "ALTER TABLE fence.high_water DISABLE TRIGGER stamp_mark",
+            "open",
+            "guard-trigger",
+            "fence.high_water",
+            "ALTER TABLE fence.high_water ENABLE ALWAYS TRIGGER stamp_mark",
+        )
+        .await;
+}
+
+#[tokio::test]
+async fn classes_that_guard_nothing_or_take_nothing_are_found() {
+    let sound = Sound::new().await;
+    sound
+        .finds_until(
+            "SELECT fence.declare('paydb.new', 'entity')",
+            "open",
+            "class-unguarded",
+            "paydb.new",
+            "CREATE TABLE news (id uuid PRIMARY KEY); SELECT fence.protect('news', 'paydb.new', 'id')",
+        )
+        .await;
+    sound
+        .finds_until(
+            "SELECT fence.declare('paydb.far', 'away'); CREATE TABLE far (id int PRIMARY KEY); SELECT fence.protect('far', 'paydb.far', 'id')",
+            "weak",
+            "tier-without-epoch",
+            "paydb.far",
+            "SELECT fence.register_epoch('away', 7)",
+        )
+        .await;
+}
+
+#[tokio::test]
+async fn the_column_guards_limits_are_found_where_they_are_open() {
+    let sound = Sound::new().await;
+    let role = sound.app.role.clone();
+    let database = sound.database.url.database().to_owned();
+    // Written through a function that compares the token, by a role that cannot read it and whose waits are bounded.
+    sound
+        .superuser
+        .batch_execute(&format!(
+            "SET ROLE {owner};
+             CREATE TABLE batch (id bigint PRIMARY KEY, state text, fence_token bigint NOT NULL DEFAULT 0);
+             SELECT fence.protect_column('batch', 'paydb.batch', 'id', 'fence_token');
+             GRANT SELECT (id, state), UPDATE (state) ON batch TO {role};
+             RESET ROLE;
+             ALTER ROLE {role} SET idle_in_transaction_session_timeout = '5s'; ALTER ROLE {role} SET lock_timeout = '2s'",
+            owner = sound.database.url.login().role
+        ))
+        .await
+        .unwrap();
+    assert_eq!(sound.findings().await, []);
+    for (state, severity, finding, object) in [
+        (
+            "GRANT TRUNCATE ON batch TO {role}",
+            "open",
+            "truncate-granted",
+            "public.batch",
+        ),
+        (
+            "ALTER ROLE {role} RESET idle_in_transaction_session_timeout",
+            "weak",
+            "column-idle-unbounded",
+            "{role}",
+        ),
+        (
+            "ALTER ROLE {role} SET lock_timeout = 0",
+            "weak",
+            "column-wait-unbounded",
+            "{role}",
+        ),
+        (
+            "ALTER DATABASE {database} SET synchronous_commit = off",
+            "weak",
+            "commit-not-durable",
+            "{role}",
+        ),
+        (
+            "ALTER TABLE batch ALTER COLUMN fence_token DROP NOT NULL",
+            "open",
+            "token-column",
+            "public.batch",
+        ),
+    ] {
+        let put = |text: &str| text.replace("{role}", &role).replace("{database}", &database);
+        sound.finds(&put(state), severity, finding, &put(object)).await;
+    }
+    sound
+        .finds_until(
+            &format!("GRANT SELECT (fence_token) ON batch TO {role}"),
+            "open",
+            "token-column-readable",
+            "public.batch",
+            &format!("REVOKE SELECT (fence_token) ON batch FROM {role}"),
+        )
+        .await;
+    sound
+        .finds_until(
+            "ALTER TABLE batch RENAME COLUMN id TO number",
+            "weak",
+            "key-column",
+            "public.batch",
+            "ALTER TABLE batch RENAME COLUMN number TO id",
+        )
+        .await;
+}
