@@ -12,6 +12,7 @@ mod prove;
 mod register;
 mod run;
 mod seeds;
+mod storm;
 mod targets;
 mod timeline;
 
@@ -85,6 +86,11 @@ const CHECKS: &[(&str, &str, Check)] = &[
         "pg-bypass",
         "every way of writing round the guard, as application role and as owner: refused, or named by doctor in that state",
         pg_bypass::pg_bypass,
+    ),
+    (
+        "pg-storm",
+        "8 writers, 4 of them stale, 100,000 guarded writes over few keys at every isolation level: nothing late, sums exact",
+        storm::storm,
     ),
     (
         "dist",
