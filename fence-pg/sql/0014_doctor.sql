@@ -15,7 +15,7 @@ SET LOCAL client_min_messages = warning;
 LOCK TABLE fence.migration IN SHARE ROW EXCLUSIVE MODE;
 
 -- The arguments of a trigger.
-CREATE OR REPLACE FUNCTION fence.trigger_arguments(arguments bytea) RETURNS text[]
+CREATE OR REPLACE FUNCTION fence.doctor_words(arguments bytea) RETURNS text[]
 LANGUAGE plpgsql IMMUTABLE STRICT SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -39,11 +39,11 @@ RETURNS TABLE (root oid, guard text, class text, key_columns text[], token_colum
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT t.tgrelid, 'mark', a.words[1], a.words[2:], NULL
-    FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid, fence.trigger_arguments(t.tgargs) AS a (words)
+    FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid, fence.doctor_words(t.tgargs) AS a (words)
     WHERE t.tgname = 'fence_enforce' AND t.tgparentid = 0 AND p.pronamespace = 'fence'::regnamespace
     UNION ALL
     SELECT t.tgrelid, 'column', a.words[1], a.words[2:2], a.words[3]
-    FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid, fence.trigger_arguments(t.tgargs) AS a (words)
+    FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid, fence.doctor_words(t.tgargs) AS a (words)
     WHERE t.tgname = 'fence_column' AND t.tgparentid = 0 AND p.pronamespace = 'fence'::regnamespace
 $$;
 
@@ -510,7 +510,7 @@ BEGIN
 END
 $$;
 
-REVOKE ALL ON FUNCTION fence.trigger_arguments, fence.guarded_tables, fence.guarded_relations, fence.doctor_tables,
+REVOKE ALL ON FUNCTION fence.doctor_words, fence.guarded_tables, fence.guarded_relations, fence.doctor_tables,
     fence.guard_owners, fence.roles_in_use, fence.setting_of, fence.doctor_roles, fence.owns, fence.granted, fence.may_set,
     fence.doctor_guard, fence.doctor_classes, fence.doctor_server, fence.doctor FROM PUBLIC;
 
