@@ -1,4 +1,4 @@
--- What the resource knows about tokens: classes, their tiers, and the ranges registered for each tier.
+-- What the resource knows: classes, their tiers, the ranges registered for each tier, and which history this database is.
 BEGIN;
 SET LOCAL client_min_messages = warning;
 LOCK TABLE fence.migration IN SHARE ROW EXCLUSIVE MODE;
@@ -14,6 +14,15 @@ CREATE TABLE IF NOT EXISTS fence.class (
     declared_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 
+-- A key of the class whose mark is below its floor, or that has none, reads as the floor. A floor never falls.
+ALTER TABLE fence.class ADD COLUMN IF NOT EXISTS floor bigint NOT NULL DEFAULT 0;
+ALTER TABLE fence.class ADD COLUMN IF NOT EXISTS floor_raised_at timestamptz;
+ALTER TABLE fence.class ADD COLUMN IF NOT EXISTS floor_raised_here text;
+-- Where and under which start of the server the database's history was last found sound for this class: an admission
+-- compares these two, and looks closer only when they differ.
+ALTER TABLE fence.class ADD COLUMN IF NOT EXISTS sound_start timestamptz;
+ALTER TABLE fence.class ADD COLUMN IF NOT EXISTS sound_home bigint;
+
 -- The tokens of one epoch that a tier's classes take: first to ceiling, both inside.
 CREATE TABLE IF NOT EXISTS fence.epoch_range (
     tier text NOT NULL REFERENCES fence.tier (name),
@@ -22,6 +31,25 @@ CREATE TABLE IF NOT EXISTS fence.epoch_range (
     ceiling bigint NOT NULL,
     registered_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (tier, epoch)
+);
+
+-- Where it was registered, as fence.here() says: an epoch registered before a loss does not cover the loss.
+ALTER TABLE fence.epoch_range ADD COLUMN IF NOT EXISTS registered_here text;
+
+-- Which history this database is: one row. What is NULL could not be read, and is not judged.
+CREATE TABLE IF NOT EXISTS fence.history (
+    one boolean PRIMARY KEY DEFAULT true CHECK (one),
+    -- Stays through every acknowledgement.
+    database uuid NOT NULL DEFAULT gen_random_uuid(),
+    -- A new one begins with every acknowledgement.
+    generation uuid NOT NULL DEFAULT gen_random_uuid(),
+    began_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    system_identifier bigint,
+    timeline text,
+    home bigint NOT NULL,
+    -- Why nothing is admitted until an operator acknowledges, and since when; NULL unless somebody stopped it.
+    stopped text,
+    stopped_at timestamptz
 );
 
 -- Refuses what is no name of a class or tier: 1 to 64 of [a-z0-9_-], parts that begin with a letter, joined by points.
@@ -140,9 +168,18 @@ BEGIN
             HINT = format('Give one of %s to %s, or none.', first_token, last_token);
     END IF;
     INSERT INTO fence.tier (name) VALUES (register_epoch.tier) ON CONFLICT DO NOTHING;
-    INSERT INTO fence.epoch_range (tier, epoch, first, ceiling)
-    VALUES (register_epoch.tier, register_epoch.epoch, first_token, coalesce(register_epoch.ceiling, last_token))
+    INSERT INTO fence.epoch_range (tier, epoch, first, ceiling, registered_here)
+    VALUES (register_epoch.tier, register_epoch.epoch, first_token, coalesce(register_epoch.ceiling, last_token),
+            fence.here())
     ON CONFLICT DO NOTHING;
+    IF FOUND AND NOT EXISTS (SELECT FROM fence.class c WHERE c.tier = register_epoch.tier) THEN
+        RAISE NOTICE USING
+            MESSAGE = format('no class is declared in tier %s', register_epoch.tier),
+            HINT = format('A typing error? The tiers in use: %s. A class is declared in this one by '
+                          'SELECT fence.declare(''CLASS'', %L).',
+                          coalesce((SELECT string_agg(DISTINCT c.tier, ', ') FROM fence.class c), 'none'),
+                          register_epoch.tier);
+    END IF;
     IF FOUND OR register_epoch.ceiling IS NULL THEN
         RETURN;
     END IF;
@@ -158,8 +195,121 @@ BEGIN
 END
 $$;
 
-REVOKE ALL ON FUNCTION fence.require_name, fence.declare, fence.give_tier, fence.declare_guarded, fence.register_epoch
-    FROM PUBLIC;
+-- Which database this is, and which fence.class in it: a copy of a database, or a dump restored beside it, has another.
+-- A session sees one value all its life, and keeps its plans to itself, so it may be folded into them.
+CREATE OR REPLACE FUNCTION fence.home() RETURNS bigint
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT (d.oid::bigint << 32) | 'fence.class'::regclass::oid::bigint FROM pg_database d WHERE d.datname = current_database()
+$$;
+
+-- The cluster's system identifier; NULL where the installing role may not know.
+CREATE OR REPLACE FUNCTION fence.system_identifier() RETURNS bigint
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    RETURN (SELECT s.system_identifier FROM pg_control_system() s);
+EXCEPTION WHEN insufficient_privilege OR undefined_function OR feature_not_supported
+    OR object_not_in_prerequisite_state THEN
+    RETURN NULL;
+END
+$$;
+
+-- The timeline that the server writes, as 8 hex digits; NULL where the installing role may not know.
+CREATE OR REPLACE FUNCTION fence.timeline() RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    RETURN left(pg_walfile_name(pg_current_wal_insert_lsn()), 8);
+EXCEPTION WHEN insufficient_privilege OR undefined_function OR feature_not_supported
+    OR object_not_in_prerequisite_state THEN
+    RETURN NULL;
+END
+$$;
+
+-- All of it in one text: equal as long as the history goes on.
+CREATE OR REPLACE FUNCTION fence.here() RETURNS text
+LANGUAGE sql SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT format('%s/%s/%s', fence.system_identifier(), fence.timeline(), fence.home())
+$$;
+
+-- What a witness remembers of the lock store's epochs: each that was registered here, with its ceiling, and how many classes
+-- take its tokens. A class without a tier makes no witness. One whose history is in doubt may have forgotten the newest.
+CREATE OR REPLACE FUNCTION fence.known_epochs()
+RETURNS TABLE (tier text, epoch integer, first bigint, ceiling bigint, registered_at timestamptz, classes bigint)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT r.tier, r.epoch, r.first, r.ceiling, r.registered_at,
+           (SELECT count(*) FROM fence.class c WHERE c.tier = r.tier)
+    FROM fence.epoch_range r ORDER BY r.tier, r.epoch
+$$;
+
+-- Why this database may have lost marks, or is stopped; NULL when neither is known. A standby that was promoted and a
+-- point-in-time restore are on another timeline, a dump restored elsewhere is in another cluster. A data directory that was
+-- put back shows nothing of it: only a memory kept outside sees that.
+CREATE OR REPLACE FUNCTION fence.doubt() RETURNS text
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    remembered fence.history;
+    present_timeline text := fence.timeline();
+    present_system bigint := fence.system_identifier();
+BEGIN
+    SELECT * INTO remembered FROM fence.history;
+    RETURN CASE
+        WHEN remembered.generation IS NULL THEN 'the database remembers no history of its own'
+        WHEN remembered.stopped IS NOT NULL THEN
+            format('it was stopped at %s: %s', remembered.stopped_at, remembered.stopped)
+        WHEN remembered.system_identifier <> present_system THEN
+            format('it comes from another cluster: its system identifier was %s, and is %s',
+                   remembered.system_identifier, present_system)
+        WHEN remembered.timeline <> present_timeline THEN
+            format('the server was promoted or restored: its timeline was %s, and is %s',
+                   remembered.timeline, present_timeline)
+        WHEN remembered.home <> fence.home() THEN 'it is a copy, or was restored from a dump'
+    END;
+END
+$$;
+
+-- Called by an admission that does not find its class sound: returns after nothing but a restart, and raises ZF008 when the
+-- history is in doubt.
+CREATE OR REPLACE FUNCTION fence.require_history(class text) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    doubt text;
+    mine boolean := false;
+BEGIN
+    -- That it is sound is remembered by whoever need not wait for it. Asked again with the row in hand: a stop that came
+    -- between is seen, and one that comes later waits and takes the memory back.
+    IF current_setting('transaction_isolation') IN ('read committed', 'read uncommitted') THEN
+        PERFORM FROM fence.class c WHERE c.name = require_history.class FOR NO KEY UPDATE SKIP LOCKED;
+        mine := FOUND;
+    END IF;
+    doubt := fence.doubt();
+    IF doubt IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'ZF008',
+            MESSAGE = 'the history of this database is in doubt: nothing is admitted',
+            DETAIL = doubt,
+            HINT = 'Newer marks may have been lost. An operator advances the epoch of each tier, then runs '
+                   'SELECT fence.acknowledge(''REASON'').';
+    END IF;
+    IF mine THEN
+        UPDATE fence.class c SET sound_start = pg_postmaster_start_time(), sound_home = fence.home()
+        WHERE c.name = require_history.class;
+    END IF;
+END
+$$;
+
+-- The history that is there when this is installed is taken as it is; applying this again does not overwrite it.
+INSERT INTO fence.history (system_identifier, timeline, home)
+SELECT fence.system_identifier(), fence.timeline(), fence.home()
+WHERE NOT EXISTS (SELECT FROM fence.history);
+
+REVOKE ALL ON FUNCTION fence.require_name, fence.declare, fence.give_tier, fence.declare_guarded, fence.register_epoch,
+    fence.home, fence.system_identifier, fence.timeline, fence.here, fence.known_epochs, fence.doubt,
+    fence.require_history FROM PUBLIC;
 
 INSERT INTO fence.migration (name) VALUES ('0002_register.sql') ON CONFLICT DO NOTHING;
 COMMIT;

@@ -8,6 +8,7 @@ mod cut;
 mod decisions;
 mod doctor;
 mod enforce;
+mod evict;
 mod install;
 mod isolation;
 mod key;
