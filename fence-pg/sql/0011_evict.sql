@@ -33,13 +33,15 @@ EXCEPTION WHEN OTHERS THEN
 END
 $$;
 
--- A transaction id in full, from the lower half that a lock shows. It is of the present or the last round.
+-- A transaction id in full, from the lower half that a lock shows: the nearest one to those that are running.
 CREATE OR REPLACE FUNCTION fence.full_xid(short xid) RETURNS xid8
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
-    SELECT (CASE WHEN x.whole > x.next THEN x.whole - 4294967296 ELSE x.whole END)::text::xid8
-    FROM (SELECT n.next, (n.next & ~4294967295) | $1::text::bigint AS whole
-          FROM (SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS next) n) x
+    SELECT (CASE WHEN x.whole - x.near > 2147483648 THEN x.whole - 4294967296
+                 WHEN x.near - x.whole > 2147483648 THEN x.whole + 4294967296
+                 ELSE x.whole END)::text::xid8
+    FROM (SELECT n.near, (n.near & ~4294967295) | $1::text::bigint AS whole
+          FROM (SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS near) n) x
 $$;
 
 -- Every transaction that holds a key against others: in its queue, or by a lock on its mark's row. pid is NULL for a prepared

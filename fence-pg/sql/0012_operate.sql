@@ -137,11 +137,15 @@ $$;
 
 -- Whether this transaction has logged that the key's mark falls to this token.
 CREATE OR REPLACE FUNCTION fence.may_fall(class text, key text, token bigint) RETURNS boolean
-LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
-    SELECT EXISTS (SELECT FROM fence.danger_log d
-                   WHERE d.what = 'lower' AND d.class = $1 AND d.key = $2 AND d.after = $3::text
-                     AND d.xid = pg_current_xact_id() AND d.xact_at = transaction_timestamp())
+#variable_conflict use_column
+BEGIN
+    RETURN EXISTS (
+        SELECT FROM fence.danger_log d
+        WHERE d.what = 'lower' AND d.class = may_fall.class AND d.key = may_fall.key AND d.after = may_fall.token::text
+          AND d.xid = pg_current_xact_id() AND d.xact_at = transaction_timestamp());
+END
 $$;
 
 REVOKE ALL ON FUNCTION fence.keep_floor, fence.raise_floor, fence.require_token_of, fence.prune, fence.danger_lower,
