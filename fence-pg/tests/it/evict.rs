@@ -76,7 +76,10 @@ async fn a_holder_idle_in_its_transaction_is_evicted_and_what_it_wrote_is_gone()
             .get(0);
         assert!(named.starts_with(&format!("pid {old_pid}, ")), "{named:?}");
         let evicted = evict_one(&operator, key, 34).await;
-        assert_eq!((evicted.pid, evicted.outcome.as_str()), (Some(old_pid), "evicted"));
+        assert_eq!(
+            (evicted.pid, evicted.outcome.as_str()),
+            (Some(old_pid), "evicted")
+        );
         assert!(evicted.detail.contains("rolled back"), "{}", evicted.detail);
 
         operator.batch_execute(&admit(key, 34)).await.unwrap();
@@ -120,7 +123,10 @@ async fn only_a_token_above_the_mark_and_inside_a_range_evicts() {
     }
     let unknown = "SELECT fence.evict('paydb.acount', 'acct-1', 7)";
     assert_eq!(code(&operator, unknown).await, "ZF007");
-    let above = format!("BEGIN ISOLATION LEVEL REPEATABLE READ; {}", evict(&token(34).to_string()));
+    let above = format!(
+        "BEGIN ISOLATION LEVEL REPEATABLE READ; {}",
+        evict(&token(34).to_string())
+    );
     assert_eq!(code(&operator, &above).await, "55000");
     old.batch_execute("COMMIT").await.unwrap();
 }
@@ -180,12 +186,17 @@ async fn a_prepared_transaction_is_named_and_left_to_whoever_decides_it() {
     let database = Database::guarded().await;
     let gid = format!("evicted-in-{}", database.url.database());
     let old = database.client().await;
-    old.batch_execute(&format!("BEGIN; {} PREPARE TRANSACTION '{gid}'", admit("acct-1", 33)))
-        .await
-        .unwrap();
+    old.batch_execute(&format!(
+        "BEGIN; {} PREPARE TRANSACTION '{gid}'",
+        admit("acct-1", 33)
+    ))
+    .await
+    .unwrap();
     let operator = database.client().await;
     let prepared = evict_one(&operator, "acct-1", 34).await;
-    old.batch_execute(&format!("COMMIT PREPARED '{gid}'")).await.unwrap();
+    old.batch_execute(&format!("COMMIT PREPARED '{gid}'"))
+        .await
+        .unwrap();
     assert_eq!((prepared.pid, prepared.outcome.as_str()), (None, "prepared"));
     let how = format!("ROLLBACK PREPARED '{gid}'");
     assert!(prepared.detail.contains(&how), "{}", prepared.detail);
@@ -204,7 +215,10 @@ async fn a_stopped_backend_is_still_there_within_the_bound_and_gone_once_it_runs
     let began = Instant::now();
     let there = evict_one(&operator, "acct-1", 34).await;
     let waited = began.elapsed();
-    assert_eq!((there.pid, there.outcome.as_str()), (Some(old_pid), "still there"));
+    assert_eq!(
+        (there.pid, there.outcome.as_str()),
+        (Some(old_pid), "still there")
+    );
     assert!(there.detail.contains("does not answer"), "{}", there.detail);
     assert!(waited < Duration::from_millis(3500), "{waited:?}");
     assert_eq!(code(&operator, &admit("acct-1", 34)).await, "55P03");
@@ -253,7 +267,10 @@ async fn a_role_without_the_right_is_told_what_it_lacks() {
     database
         .superuser()
         .await
-        .batch_execute(&format!("GRANT pg_signal_backend TO {}", database.url.login().role))
+        .batch_execute(&format!(
+            "GRANT pg_signal_backend TO {}",
+            database.url.login().role
+        ))
         .await
         .unwrap();
     assert_eq!(evict_one(&operator, "acct-1", 34).await.outcome, "evicted");
