@@ -103,6 +103,14 @@ pub enum AcquireError {
     /// The attempt was given up by another task. Acquire again.
     #[error("the attempt was given up")]
     GivenUp,
+    /// The store cannot grant so many keys in one step. Ask for fewer; nothing was sent.
+    #[error("the lock store grants at most {most} keys at once, {asked} were asked for")]
+    TooManyKeys {
+        /// How many were asked for.
+        asked: usize,
+        /// How many it grants at once.
+        most: usize,
+    },
     /// The store's revision does not fit a token. The store needs a new epoch.
     #[error("the store's revision fits no token")]
     Revision(#[source] RevisionRangeError),

@@ -38,9 +38,12 @@
 //! etcd restarted may be such a one.
 
 mod clock;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod error;
 mod etcd;
 mod hold;
+mod keys;
 mod session;
 mod store;
 
@@ -50,6 +53,7 @@ pub use etcd::{
     ConnectError, EpochRecord, EtcdStore, GrantEvent, GrantWatch, Holder, InitError, Revoked, WatchError,
 };
 pub use hold::{Hold, NotHeld};
+pub use keys::{Keys, NoKeys};
 pub use session::{Session, SessionConfig};
 pub use store::{
     Attempt, Lease, LockStore, Minted, Release, Renewals, SessionId, SessionIdError, SessionRegistry,

@@ -4,13 +4,15 @@
 //! and every future may be dropped at any await.
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use fence_core::{ClassName, GrantId, Key, Token, Ttl};
+use fence_core::{ClassName, GrantId, Token, Ttl};
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{AcquireError, OpenError, RenewError, StoreError};
+use crate::keys::Keys;
 
 /// Leases: one for each process, however many holds attach to it.
 pub trait SessionRegistry: Send + Sync {
@@ -38,8 +40,15 @@ pub trait Renewals: Send {
 }
 
 /// Grants: a token for each, strictly increasing for each key.
+///
+/// An outside store can be held against these promises: the suite is public, behind the feature `conformance`.
 pub trait LockStore: SessionRegistry {
-    /// Waits for the lock and grants it. The token comes from the one step that granted; before it is handed out the store
+    /// How many keys one attempt may ask for, at least 1. An `acquire` of more is refused with
+    /// [`AcquireError::TooManyKeys`], and nothing is sent.
+    fn most_keys(&self) -> usize;
+
+    /// Waits for the locks of all the attempt's keys and grants them, all in one step and with one token, or none. While
+    /// it waits it holds none of them. Waiters are served in the order in which they queued, key by key. The token comes from the one step that granted; before it is handed out the store
     /// has confirmed, after the fact, that the grant is there and belongs to the session's living lease.
     fn acquire<'a>(&'a self, attempt: &'a Attempt) -> BoxFuture<'a, Result<Minted, AcquireError>>;
 
@@ -47,12 +56,48 @@ pub trait LockStore: SessionRegistry {
     /// lives: not even by a request that is still on its way.
     fn give_up<'a>(&'a self, attempt: &'a Attempt) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// Frees the lock if this grant, and no other, holds it.
+    /// Frees what this grant, and no other, holds.
     fn release<'a>(
         &'a self,
         attempt: &'a Attempt,
         minted: Minted,
     ) -> BoxFuture<'a, Result<Release, StoreError>>;
+}
+
+impl<S: SessionRegistry + ?Sized> SessionRegistry for Arc<S> {
+    fn open(&self, ttl: Ttl) -> BoxFuture<'_, Result<Lease, OpenError>> {
+        (**self).open(ttl)
+    }
+
+    fn renewals(&self, session: &SessionId) -> Box<dyn Renewals> {
+        (**self).renewals(session)
+    }
+
+    fn close<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<(), StoreError>> {
+        (**self).close(session)
+    }
+}
+
+impl<S: LockStore + ?Sized> LockStore for Arc<S> {
+    fn most_keys(&self) -> usize {
+        (**self).most_keys()
+    }
+
+    fn acquire<'a>(&'a self, attempt: &'a Attempt) -> BoxFuture<'a, Result<Minted, AcquireError>> {
+        (**self).acquire(attempt)
+    }
+
+    fn give_up<'a>(&'a self, attempt: &'a Attempt) -> BoxFuture<'a, Result<(), StoreError>> {
+        (**self).give_up(attempt)
+    }
+
+    fn release<'a>(
+        &'a self,
+        attempt: &'a Attempt,
+        minted: Minted,
+    ) -> BoxFuture<'a, Result<Release, StoreError>> {
+        (**self).release(attempt, minted)
+    }
 }
 
 /// A lease that was opened.
@@ -75,30 +120,31 @@ pub struct Minted {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Release {
-    /// This grant held the lock and holds it no longer.
+    /// This grant held the lock, each of its keys, and holds it no longer.
     Released,
-    /// This grant did not hold the lock any more: it had lapsed, was revoked, or was released before. Nothing was changed.
+    /// This grant did not hold the lock any more: it had lapsed, was revoked, or was released before. No other grant was
+    /// touched. Of several keys at least one was not held any more; what it still held is free.
     NotHeld,
 }
 
-/// One attempt at one lock. Its grant id names it from the first request to the release.
+/// One attempt at the locks of one or several keys of a class. Its grant id names it from the first request to the release.
 #[derive(Debug)]
 pub struct Attempt {
     session: SessionId,
     class: ClassName,
-    key: Key,
+    keys: Keys,
     grant_id: GrantId,
     touched: AtomicBool,
     unanswered: AtomicBool,
 }
 
 impl Attempt {
-    /// An attempt of `session` at the lock `class` / `key`. A grant id is used once.
-    pub fn new(session: SessionId, class: ClassName, key: Key, grant_id: GrantId) -> Attempt {
+    /// An attempt of `session` at the locks `class` / `keys`. A grant id is used once.
+    pub fn new(session: SessionId, class: ClassName, keys: impl Into<Keys>, grant_id: GrantId) -> Attempt {
         Attempt {
             session,
             class,
-            key,
+            keys: keys.into(),
             grant_id,
             touched: AtomicBool::new(false),
             unanswered: AtomicBool::new(false),
@@ -110,14 +156,14 @@ impl Attempt {
         &self.session
     }
 
-    /// The class of the lock.
+    /// The class of the locks.
     pub fn class(&self) -> &ClassName {
         &self.class
     }
 
-    /// The key of the lock.
-    pub fn key(&self) -> &Key {
-        &self.key
+    /// The keys of the locks.
+    pub fn keys(&self) -> &Keys {
+        &self.keys
     }
 
     /// The id of the grant that this attempt becomes when it succeeds.

@@ -11,7 +11,7 @@ use super::epoch::InForce;
 use super::layout::{GrantRecord, encode};
 use super::lease::lease_id;
 use crate::error::AcquireError;
-use crate::store::{Attempt, Minted};
+use crate::store::{Attempt, LockStore, Minted};
 
 /// Where an attempt stands after a transaction.
 pub(super) enum Turn {
@@ -25,6 +25,10 @@ pub(super) enum Turn {
 
 impl EtcdStore {
     pub(super) async fn acquire_in_turn(&self, attempt: &Attempt) -> Result<Minted, AcquireError> {
+        let (asked, most) = (attempt.keys().count(), self.most_keys());
+        if asked > most {
+            return Err(AcquireError::TooManyKeys { asked, most });
+        }
         let mut place = None;
         loop {
             let in_force = self.in_force().await?;

@@ -51,7 +51,7 @@ impl Layout {
     }
 
     pub(super) fn of(&self, attempt: &Attempt) -> LockKeys {
-        self.lock(attempt.class(), attempt.key())
+        self.lock(attempt.class(), attempt.keys().first())
     }
 }
 
@@ -111,7 +111,7 @@ impl GrantRecord {
     pub(super) fn of(attempt: &Attempt) -> GrantRecord {
         GrantRecord {
             class: attempt.class().clone(),
-            key: attempt.key().clone(),
+            key: attempt.keys().first().clone(),
             grant_id: attempt.grant_id().clone(),
             session: attempt.session().clone(),
         }

@@ -165,6 +165,10 @@ impl EtcdStore {
 }
 
 impl LockStore for EtcdStore {
+    fn most_keys(&self) -> usize {
+        1
+    }
+
     fn acquire<'a>(&'a self, attempt: &'a Attempt) -> BoxFuture<'a, Result<Minted, AcquireError>> {
         Box::pin(self.acquire_in_turn(attempt))
     }

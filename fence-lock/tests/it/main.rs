@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod clock;
+mod conformance;
 mod deadline;
 mod ending;
 mod epoch;

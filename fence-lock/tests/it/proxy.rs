@@ -1,4 +1,4 @@
-//! A TCP path to etcd that a test can hold, cut and refuse.
+//! A TCP path to a store that a test can hold, cut and refuse.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -30,6 +30,7 @@ pub(crate) struct Connection {
     answers_pass: watch::Sender<bool>,
     cut: watch::Sender<bool>,
     requests_held: watch::Sender<usize>,
+    answers_held: watch::Sender<usize>,
     answered: watch::Sender<usize>,
 }
 
@@ -118,6 +119,16 @@ impl Connection {
         reaches(&self.requests_held, bytes).await;
     }
 
+    /// How many bytes of requests lie here.
+    pub(crate) fn requests_held(&self) -> usize {
+        *self.requests_held.borrow()
+    }
+
+    /// How many bytes of answers lie here.
+    pub(crate) fn answers_held(&self) -> usize {
+        *self.answers_held.borrow()
+    }
+
     /// How many bytes etcd has answered so far.
     pub(crate) fn answered(&self) -> usize {
         *self.answered.borrow()
@@ -159,6 +170,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
             answers_pass: watch::Sender::new(passes),
             cut: watch::Sender::new(false),
             requests_held: watch::Sender::new(0),
+            answers_held: watch::Sender::new(0),
             answered: watch::Sender::new(0),
         });
         shared.connections.lock().unwrap().push(Arc::clone(&connection));
@@ -228,6 +240,7 @@ async fn answers(connection: &Connection, from: OwnedReadHalf, to: OwnedWriteHal
             }
             held.clear();
         }
+        connection.answers_held.send_replace(held.len());
         if from.is_none() && held.is_empty() {
             return;
         }

@@ -242,6 +242,10 @@ impl SessionRegistry for ShortLived {
 }
 
 impl LockStore for ShortLived {
+    fn most_keys(&self) -> usize {
+        self.0.most_keys()
+    }
+
     fn acquire<'a>(&'a self, attempt: &'a Attempt) -> BoxFuture<'a, Result<Minted, AcquireError>> {
         self.0.acquire(attempt)
     }

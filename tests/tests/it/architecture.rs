@@ -58,6 +58,8 @@ fn built() -> BTreeSet<Arrow> {
             .dependencies
             .iter()
             .filter(|dependency| members.contains(&dependency.name))
+            // A package's tests turn its own features on by depending on it.
+            .filter(|dependency| dependency.name != package.name.as_str())
         {
             let tests = dependency.kind == DependencyKind::Development;
             arrows.insert((package.name.to_string(), dependency.name.clone(), tests));
@@ -150,9 +152,15 @@ fn one_file_compares_tokens_besides_the_judge() {
     let others: Vec<&String> = comparers
         .iter()
         .filter(|line| !line.starts_with("fence-core/src/admission.rs"))
+        .filter(|line| !line.starts_with("fence-lock/src/conformance/order.rs"))
         .collect();
     assert!(others.is_empty(), "tokens are compared in {others:#?}");
-    assert_eq!(comparers.len(), 1, "fence-core/src/admission.rs compares tokens");
+    assert!(
+        comparers
+            .iter()
+            .any(|line| line.starts_with("fence-core/src/admission.rs")),
+        "fence-core/src/admission.rs compares tokens"
+    );
     let token = read(Path::new("fence-core/src/token.rs"));
     assert!(
         !token.contains("PartialOrd"),
