@@ -60,6 +60,12 @@ pub enum ProbeKind {
     Bounds,
     /// Whether a transaction that admitted waits for its commit to be durable, although it was told not to.
     Durable,
+    /// A write on a guarded table by a transaction that admitted its row's key: must be applied.
+    Admitted,
+    /// A write on a guarded table, on a key that a newer holder has reached, without an admission: must be refused as missing.
+    Forgotten,
+    /// The same after an admission of another key: must be refused as of the wrong key.
+    WrongKey,
     /// A larger admission in a snapshot from before the predecessor's last commit: must be refused, or fail with 40001.
     OldSnapshot,
 }
@@ -95,6 +101,9 @@ impl ProbeKind {
                 ProbeKind::CollidingRaise,
                 ProbeKind::RaiseOutsideRange,
                 ProbeKind::RaiseWithoutToken,
+                ProbeKind::Admitted,
+                ProbeKind::Forgotten,
+                ProbeKind::WrongKey,
             ],
         }
     }

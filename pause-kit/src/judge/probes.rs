@@ -246,6 +246,17 @@ fn expected(kind: ProbeKind) -> (Right, Invariant, &'static str) {
             I::DurableMark,
             "the commit of a transaction that admitted",
         ),
+        ProbeKind::Admitted => applied("an admitted write"),
+        ProbeKind::Forgotten => refused(
+            Fence::Missing,
+            I::RealTimeRefusal,
+            "a late write that forgot its admission",
+        ),
+        ProbeKind::WrongKey => refused(
+            Fence::WrongKey,
+            I::RealTimeRefusal,
+            "a late write that admitted another key",
+        ),
         ProbeKind::OldSnapshot => (
             Right::RefusedOr40001,
             I::Linearizable,

@@ -2,6 +2,7 @@
 
 mod asked;
 mod column;
+mod enforced;
 mod front;
 mod mark;
 mod races;
@@ -19,7 +20,8 @@ pub(crate) async fn ask(half: &Half<'_>) -> Result<(), RunError> {
         Guard::Mark => {
             front::ask(half).await?;
             mark::ask(half).await?;
-            races::ask(half).await
+            races::ask(half).await?;
+            enforced::ask(half).await
         }
         Guard::Column => column::ask(half).await,
     }

@@ -141,6 +141,9 @@ fn asks(probe: ProbeKind) -> &'static str {
         ProbeKind::Unheld => "another key is held, so it must be applied at once",
         ProbeKind::Bounds => "whether an idle transaction is bounded, and only it",
         ProbeKind::Durable => "whether its commit waits to be durable",
+        ProbeKind::Admitted => "its key was admitted in its transaction, so it must be applied",
+        ProbeKind::Forgotten => "its key was not admitted, so it must be refused as missing",
+        ProbeKind::WrongKey => "another key was admitted, so it must be refused",
         ProbeKind::OldSnapshot => {
             "in a snapshot from before the last commit, where it must be refused or fail"
         }

@@ -340,7 +340,10 @@ impl Tape {
                 | ProbeKind::OutsideRange
                 | ProbeKind::MissingToken => continue,
                 ProbeKind::Smaller | ProbeKind::StaleRaise => ("9", Some("px"), Some("ZF001")),
-                ProbeKind::MissingGrant | ProbeKind::RaiseWithoutToken => ("9", None, Some("ZF002")),
+                ProbeKind::MissingGrant | ProbeKind::RaiseWithoutToken | ProbeKind::Forgotten => {
+                    ("9", None, Some("ZF002"))
+                }
+                ProbeKind::WrongKey => ("9", None, Some("ZF006")),
                 ProbeKind::CollidingRaise => ("9", Some("px"), Some("ZF004")),
                 ProbeKind::RaiseOutsideRange => ("9", Some("px"), Some("ZF005")),
                 ProbeKind::BelowOne => ("0", Some("px"), Some("ZF003")),
