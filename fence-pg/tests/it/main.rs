@@ -17,6 +17,7 @@ mod isolation;
 mod key;
 mod mark;
 mod outcome;
+mod owners;
 mod protect;
 mod race;
 mod register;

@@ -6,6 +6,8 @@ use pause_kit::services::{DatabaseUrl, for_tests};
 use sqlx::postgres::{PgPool, PgPoolOptions};
 use tokio_postgres::{Client, NoTls};
 
+use crate::owners;
+
 /// The class of a tier that most tests use, and its tier. Epoch 1 is registered.
 pub(crate) const CLASS: &str = "paydb.account";
 /// A class that takes another issuer's tokens.
@@ -21,6 +23,7 @@ impl Database {
     /// Without anything in it.
     pub(crate) async fn bare() -> Database {
         let url = for_tests().await.fresh_database().await;
+        owners::look(&url).await;
         let pool = pool(&url, 8);
         Database { url, pool }
     }
@@ -52,8 +55,9 @@ impl Database {
         client(&self.url).await
     }
 
-    /// A connection as a superuser.
+    /// A connection as a superuser, for what no owner can set up.
     pub(crate) async fn superuser(&self) -> Client {
+        owners::note("superuser");
         let postgres = for_tests().await.postgres();
         client(&postgres.superuser_url_of(self.url.database())).await
     }

@@ -8,6 +8,8 @@ mod interrupt;
 mod load;
 mod mutants;
 mod pg_bypass;
+mod pg_mutants;
+mod pg_owner;
 mod prove;
 mod register;
 mod run;
@@ -86,6 +88,16 @@ const CHECKS: &[(&str, &str, Check)] = &[
         "pg-bypass",
         "every way of writing round the guard, as application role and as owner: refused, or named by doctor in that state",
         pg_bypass::pg_bypass,
+    ),
+    (
+        "pg-mutants",
+        "every broken variant of the installed SQL under tests/mutants/sql is called violated, by the invariant it names",
+        pg_mutants::pg_mutants,
+    ),
+    (
+        "pg-owner",
+        "the tests of the PostgreSQL guards, installed and run by a database owner who is no superuser",
+        pg_owner::pg_owner,
     ),
     (
         "pg-storm",

@@ -10,14 +10,19 @@ use super::run::{evidence, finish, root, scenarios};
 use super::{Failure, Figure};
 
 pub(crate) fn mutants() -> Result<Figure, Failure> {
-    let mut files: Vec<_> = fs::read_dir(root().join("tests/mutants"))?.collect::<Result<Vec<_>, _>>()?;
+    kill_all("tests/mutants", 5, &[])
+}
+
+/// Proves each mutant of a folder, which holds at least so many, by runs with these arguments.
+pub(crate) fn kill_all(folder: &str, least: usize, arguments: &[&str]) -> Result<Figure, Failure> {
+    let mut files: Vec<_> = fs::read_dir(root().join(folder))?.collect::<Result<Vec<_>, _>>()?;
     files.retain(|file| file.path().extension().is_some_and(|end| end == "sql"));
     files.sort_by_key(fs::DirEntry::file_name);
     let (mut killed, mut all) = (0, 0);
     for file in files {
         all += 1;
         let name = file.file_name().to_string_lossy().into_owned();
-        let verdict = match kill(&file.path()) {
+        let verdict = match kill(&file.path(), arguments) {
             Ok(how) => {
                 killed += 1;
                 how
@@ -28,12 +33,12 @@ pub(crate) fn mutants() -> Result<Figure, Failure> {
     }
     Ok(Figure {
         line: format!("{killed} of {all} mutants killed"),
-        reached: killed == all && all >= 5,
+        reached: killed == all && all >= least,
     })
 }
 
 /// Proves a copy of the project whose guard is the mutant, and says by what it was found.
-fn kill(mutant: &Path) -> Result<String, Failure> {
+fn kill(mutant: &Path, arguments: &[&str]) -> Result<String, Failure> {
     let text = fs::read_to_string(mutant)?;
     let expected = text
         .lines()
@@ -44,14 +49,9 @@ fn kill(mutant: &Path) -> Result<String, Failure> {
     let copy = copy_with(mutant)?;
     let config = copy.path().join("fence.toml").display().to_string();
     let out = copy.path().join("evidence");
-    let run = finish(&[
-        "--config",
-        &config,
-        "--seed",
-        "7",
-        "--out",
-        &out.display().to_string(),
-    ])?;
+    let kept = out.display().to_string();
+    let own = ["--config", &config, "--seed", "7", "--out", &kept];
+    let run = finish(&[&own[..], arguments].concat())?;
     if run.exit != Some(1) {
         return Err(format!("exit {:?}, not 1\n{}", run.exit, run.text()).into());
     }

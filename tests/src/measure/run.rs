@@ -29,7 +29,9 @@ pub(crate) fn folder() -> Result<TempDir, Failure> {
 /// `fence prove` with its own folder of temporary files, in a process group of its own.
 pub(crate) fn prove(temporary: &Path, arguments: &[&str]) -> Command {
     use std::os::unix::process::CommandExt;
-    let mut command = Command::new(root().join("target/release/fence"));
+    // It was built together with this program.
+    let beside = std::env::current_exe().unwrap_or_default().with_file_name("fence");
+    let mut command = Command::new(beside);
     command
         .arg("prove")
         .args(arguments)

@@ -31,7 +31,7 @@ pub(super) async fn replica_role(bed: &Bed<'_>) -> Result<(), Failure> {
         "GRANT SET ON PARAMETER session_replication_role TO {who}"
     ))
     .await?;
-    bed.finds(finding::REPLICA_ROLE).await?;
+    bed.finds(finding::REPLICA_ROLE, who).await?;
     let switched = format!("SET LOCAL session_replication_role = replica; {FORGOTTEN}");
     bed.refused(&[], &switched, "ZF002").await?;
     bed.control(&["acct-1"], &switched).await?;
@@ -40,7 +40,7 @@ pub(super) async fn replica_role(bed: &Bed<'_>) -> Result<(), Failure> {
          ALTER ROLE {who} SET session_replication_role = replica"
     ))
     .await?;
-    bed.finds(finding::REPLICA_ROLE).await?;
+    bed.finds(finding::REPLICA_ROLE, who).await?;
     for sql in [
         FORGOTTEN,
         "INSERT INTO payment VALUES (3, 'acct-1', 5)",
@@ -90,7 +90,7 @@ pub(super) async fn logical_apply(bed: &Bed<'_>) -> Result<(), Failure> {
         run(&bed.superuser, sql).await?;
     }
     run(&bed.superuser, &subscribe).await?;
-    bed.finds(finding::SUBSCRIPTION).await?;
+    bed.finds(finding::SUBSCRIPTION, "public.payment").await?;
     let before = bed.rows().await?;
     let log = ServerLog::open(bed)?;
     let write = "INSERT INTO payment VALUES (3, 'acct-1', 5)";

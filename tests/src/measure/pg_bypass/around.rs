@@ -108,7 +108,7 @@ pub(super) async fn later_trigger(bed: &Bed<'_>) -> Result<(), Failure> {
         // One right more than an application needs, which doctor names; it does not help either.
         bed.owner(&format!("GRANT TRIGGER ON payment TO {}", bed.app()))
             .await?;
-        bed.finds(finding::TRIGGER_GRANT).await?;
+        bed.finds(finding::TRIGGER_GRANT, "public.payment").await?;
     }
     let sql = "INSERT INTO payment VALUES (3, 'acct-1', 5)";
     for (turned, needed) in [(before, &["acct-2"][..]), (after, &["acct-1", "acct-2"][..])] {
@@ -164,14 +164,14 @@ pub(super) async fn ddl(bed: &Bed<'_>) -> Result<(), Failure> {
         Role::Owner => {
             let protect = format!("SELECT fence.protect('payment', '{CLASS}', 'account')");
             let forgotten = "UPDATE payment SET amount = amount + 1 WHERE id = 1";
-            for (sql, finding) in [
-                (off, finding::TRIGGER_OFF),
-                (less, finding::TRIGGER_OFF),
-                (dropped, finding::UNGUARDED),
+            for (sql, finding, object) in [
+                (off, finding::TRIGGER_OFF, "public.payment"),
+                (less, finding::TRIGGER_NOT_ALWAYS, "public.payment"),
+                (dropped, finding::UNGUARDED, CLASS),
             ] {
-                bed.named(sql, finding).await?;
+                bed.named(sql, finding, object).await?;
                 if sql != less {
-                    bed.named(forgotten, finding).await?;
+                    bed.named(forgotten, finding, object).await?;
                 }
                 bed.owner(&protect).await?;
                 bed.refused(&[], forgotten, "ZF002").await?;
@@ -179,7 +179,7 @@ pub(super) async fn ddl(bed: &Bed<'_>) -> Result<(), Failure> {
             }
             // What leaves no state behind is the owner's own, and an application must not be one.
             for sql in [rewritten, swapped, replaced] {
-                bed.named(sql, finding::OWNER).await?;
+                bed.named(sql, finding::OWNER, bed.who()).await?;
             }
             Ok(())
         }

@@ -39,9 +39,14 @@ pub(super) struct Bed<'run> {
     pub(super) superuser: DatabaseUrl,
     pub(super) owner: DatabaseUrl,
     pub(super) application: DatabaseUrl,
+    /// What doctor finds in this state, before anything was done.
+    usual: RefCell<Vec<Finding>>,
     said: RefCell<Vec<String>>,
     tried: RefCell<usize>,
 }
+
+/// A finding of doctor's, and what it is about.
+type Finding = (String, String);
 
 /// How a statement that is tried is answered.
 pub(super) enum Answer {
@@ -64,6 +69,7 @@ impl Bed<'_> {
             superuser: postgres.superuser_url_of(&name),
             application: postgres.url(&name, &login),
             owner,
+            usual: RefCell::default(),
             said: RefCell::default(),
             tried: RefCell::default(),
         };
@@ -79,10 +85,10 @@ impl Bed<'_> {
              SELECT fence.protect('payment', '{CLASS}', 'account');
              ALTER DEFAULT PRIVILEGES GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO {app};
              GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {app};
-             GRANT USAGE ON SCHEMA fence TO {app};
-             GRANT EXECUTE ON FUNCTION fence.admit, fence.raise_mark TO {app};"
+             SELECT fence.grant_application('{app}');"
         ))
         .await?;
+        *bed.usual.borrow_mut() = bed.findings().await?;
         Ok(bed)
     }
 
@@ -167,8 +173,8 @@ impl Bed<'_> {
         Ok(())
     }
 
-    /// Goes through, so doctor must name it in the state that it leaves.
-    pub(super) async fn named(&self, sql: &str, finding: &str) -> Result<(), Failure> {
+    /// Goes through, so doctor must name it, and what it is about, in the state that it leaves.
+    pub(super) async fn named(&self, sql: &str, finding: &str, object: &str) -> Result<(), Failure> {
         if let Answer::Refused(error) = self.attempt(&[], sql, "COMMIT").await? {
             return Err(format!(
                 "refused with {} ({}), but was expected to go through: {sql}",
@@ -177,28 +183,34 @@ impl Bed<'_> {
             )
             .into());
         }
-        self.finds(finding).await?;
+        self.finds(finding, object).await
+    }
+
+    /// Doctor, asked by the owner about the role that tries, names this now, and did not in the usual state; but that an owner
+    /// tries is what it says from the beginning.
+    pub(super) async fn finds(&self, finding: &str, object: &str) -> Result<(), Failure> {
+        let found = self.findings().await?;
+        let wanted = (finding.to_owned(), object.to_owned());
+        if !found.contains(&wanted) {
+            return Err(format!("doctor does not name {finding} of {object}, only {found:?}").into());
+        }
+        if finding != super::finding::OWNER && self.usual.borrow().contains(&wanted) {
+            return Err(format!("doctor names {finding} of {object} whatever is done").into());
+        }
+        self.count();
         self.say(format!("doctor: {finding}"));
         Ok(())
     }
 
-    /// Doctor, asked by the owner about the role that tries, names this finding now.
-    pub(super) async fn finds(&self, finding: &str) -> Result<(), Failure> {
+    async fn findings(&self) -> Result<Vec<Finding>, Failure> {
         let client = connect(&self.owner).await?;
         let sql = format!(
-            "SELECT finding FROM fence.doctor(ARRAY['{}']::name[])",
+            "SELECT finding, object FROM fence.doctor(ARRAY['{}']::name[])",
             self.who()
         );
-        let answered = client
-            .query(&sql, &[])
-            .await
-            .map_err(|error| format!("doctor: {}", said(&error)))?;
-        let found: Vec<String> = answered.iter().map(|row| row.get(0)).collect();
-        *self.tried.borrow_mut() += 1;
-        if found.iter().any(|one| one == finding) {
-            return Ok(());
-        }
-        Err(format!("doctor does not name {finding}, only {found:?}").into())
+        let answered = client.query(&sql, &[]).await;
+        let answered = answered.map_err(|error| format!("doctor: {}", said(&error)))?;
+        Ok(answered.iter().map(|row| (row.get(0), row.get(1))).collect())
     }
 
     /// Tries a statement, after admissions, in one transaction that ends so.

@@ -1,19 +1,23 @@
 //! What `fence.doctor` calls the states that leave a way open.
 
-/// The role that tries owns a guarded table, or may become its owner.
-pub(super) const OWNER: &str = "application-role-owner";
-/// A guard's trigger is switched off, or fires less than ALWAYS.
-pub(super) const TRIGGER_OFF: &str = "trigger-not-always";
-/// A table of a class has lost its trigger, or a class has no guarded table.
-pub(super) const UNGUARDED: &str = "unguarded-class";
+/// The role that tries owns the guarded table, or may become its owner.
+pub(super) const OWNER: &str = "application-owner";
+/// A guard's trigger is switched off.
+pub(super) const TRIGGER_OFF: &str = "trigger-off";
+/// A guard's trigger fires less than ALWAYS.
+pub(super) const TRIGGER_NOT_ALWAYS: &str = "trigger-not-always";
+/// A class has no guarded table any more.
+pub(super) const UNGUARDED: &str = "class-unguarded";
 /// A partition that TRUNCATE may empty.
-pub(super) const PARTITION: &str = "partition-without-truncate-guard";
+pub(super) const PARTITION: &str = "truncate-unguarded";
 /// A table that was a partition of a guarded one.
-pub(super) const FORMER_PARTITION: &str = "former-partition";
+pub(super) const FORMER_PARTITION: &str = "partition-former";
 /// A child of a guarded table that is not guarded.
-pub(super) const CHILD: &str = "inheritance-child";
-/// The role that tries may create triggers on a guarded table.
-pub(super) const TRIGGER_GRANT: &str = "trigger-grant";
+pub(super) const CHILD: &str = "child-unguarded";
+/// The role that tries may create triggers on the guarded table.
+pub(super) const TRIGGER_GRANT: &str = "trigger-granted";
+/// The role that tries may truncate the guarded table.
+pub(super) const TRUNCATE_GRANT: &str = "truncate-granted";
 /// The role that tries can be in the replica role.
 pub(super) const REPLICA_ROLE: &str = "replica-role";
 /// A subscription feeds a guarded table.

@@ -5,6 +5,7 @@ use std::pin::pin;
 use futures_util::SinkExt;
 
 use super::bed::{Answer, Bed, admit, connect, said};
+use super::finding;
 use crate::measure::Failure;
 
 const BOTH: &[&str] = &["acct-1", "acct-2"];
@@ -61,6 +62,7 @@ pub(super) async fn truncate(bed: &Bed<'_>) -> Result<(), Failure> {
         // The right to it is one more than an application needs, and does not help.
         bed.owner(&format!("GRANT TRUNCATE ON payment, batch TO {}", bed.app()))
             .await?;
+        bed.finds(finding::TRUNCATE_GRANT, "public.payment").await?;
     }
     for sql in [
         "TRUNCATE payment",

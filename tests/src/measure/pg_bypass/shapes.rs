@@ -77,7 +77,8 @@ pub(super) async fn new_partition(bed: &Bed<'_>) -> Result<(), Failure> {
         bed.refused(&["acct-2"], sql, "ZF006").await?;
         bed.control(&["acct-1"], sql).await?;
     }
-    bed.named("TRUNCATE part_as", finding::PARTITION).await?;
+    bed.named("TRUNCATE part_as", finding::PARTITION, "public.part_as")
+        .await?;
     bed.owner(&format!("SELECT fence.protect('part', '{CLASS}', 'account')"))
         .await?;
     bed.refused(&["acct-1"], "TRUNCATE part_as", "ZF002").await
@@ -90,13 +91,20 @@ pub(super) async fn detached_partition(bed: &Bed<'_>) -> Result<(), Failure> {
         Role::Application => {
             bed.refused(&[], detach, "42501").await?;
             bed.owner(detach).await?;
-            bed.finds(finding::FORMER_PARTITION).await?;
+            bed.finds(finding::FORMER_PARTITION, "public.part_eu").await?;
         }
-        Role::Owner => bed.named(detach, finding::FORMER_PARTITION).await?,
+        Role::Owner => {
+            bed.named(detach, finding::FORMER_PARTITION, "public.part_eu")
+                .await?
+        }
     }
     // It is another table now.
-    bed.named("UPDATE part_eu SET amount = 0", finding::FORMER_PARTITION)
-        .await?;
+    bed.named(
+        "UPDATE part_eu SET amount = 0",
+        finding::FORMER_PARTITION,
+        "public.part_eu",
+    )
+    .await?;
     bed.owner("ALTER TABLE part ATTACH PARTITION part_eu FOR VALUES IN ('eu')")
         .await?;
     bed.refused(&[], "UPDATE part_eu SET amount = 1", "ZF002").await?;
@@ -133,10 +141,14 @@ pub(super) async fn inheritance_child(bed: &Bed<'_>) -> Result<(), Failure> {
             bed.refused(&[], later, "42501").await?;
             bed.owner(later).await?;
         }
-        Role::Owner => bed.named(later, finding::CHILD).await?,
+        Role::Owner => bed.named(later, finding::CHILD, "public.later").await?,
     }
-    bed.named("INSERT INTO later VALUES (4, 'acct-1', 5)", finding::CHILD)
-        .await?;
+    bed.named(
+        "INSERT INTO later VALUES (4, 'acct-1', 5)",
+        finding::CHILD,
+        "public.later",
+    )
+    .await?;
     bed.owner(&format!("SELECT fence.protect('base', '{CLASS}', 'account')"))
         .await?;
     bed.refused(&[], "UPDATE base SET amount = 0", "ZF002").await
