@@ -12,7 +12,13 @@ pub(crate) fn pg_owner() -> Result<Figure, Failure> {
     let folder = tempfile::tempdir()?;
     let roles = folder.path().join("roles");
     let output = Command::new("cargo")
-        .args(["test", "--package", "fence-pg", "--all-features", "--no-fail-fast"])
+        .args([
+            "test",
+            "--package",
+            "fence-pg",
+            "--all-features",
+            "--no-fail-fast",
+        ])
         .env("FENCE_TEST_ROLE", "owner")
         .env("FENCE_TEST_ROLES", &roles)
         .env("CARGO_TERM_COLOR", "never")
@@ -25,7 +31,10 @@ pub(crate) fn pg_owner() -> Result<Figure, Failure> {
     let noted = fs::read_to_string(&roles).unwrap_or_default();
     let by = |word: &str| -> BTreeSet<&str> {
         let words = noted.lines().filter_map(|line| line.split_once(' '));
-        words.filter(|(first, _)| *first == word).map(|(_, test)| test).collect()
+        words
+            .filter(|(first, _)| *first == word)
+            .map(|(_, test)| test)
+            .collect()
     };
     let (owner, superuser) = (by("owner"), by("superuser"));
     for failed in &tests.failed {
@@ -37,7 +46,10 @@ pub(crate) fn pg_owner() -> Result<Figure, Failure> {
     for test in &superuser {
         println!("with a superuser beside the owner: {test}");
     }
-    let strangers: Vec<_> = owner.union(&superuser).filter(|test| !tests.passed.contains(**test)).collect();
+    let strangers: Vec<_> = owner
+        .union(&superuser)
+        .filter(|test| !tests.passed.contains(**test))
+        .collect();
     for stranger in &strangers {
         println!("in a database, and not among the tests that passed: {stranger}");
     }
@@ -70,7 +82,10 @@ impl Tests {
     fn read(text: &str) -> Tests {
         let mut tests = Tests::default();
         for line in text.lines() {
-            let Some((name, end)) = line.strip_prefix("test ").and_then(|rest| rest.split_once(" ... ")) else {
+            let Some((name, end)) = line
+                .strip_prefix("test ")
+                .and_then(|rest| rest.split_once(" ... "))
+            else {
                 continue;
             };
             let name = name.to_owned();
@@ -93,7 +108,10 @@ mod tests {
         let text = "running 3 tests\ntest a::b ... ok\ntest a::c ... ignored, a service is missing\ntest a::d ... FAILED\n\
                     test src/lib.rs - x (line 3) - compile ... ok\ntest result: FAILED. 1 passed";
         let tests = Tests::read(text);
-        assert_eq!(Vec::from_iter(&tests.passed), ["a::b", "src/lib.rs - x (line 3) - compile"]);
+        assert_eq!(
+            Vec::from_iter(&tests.passed),
+            ["a::b", "src/lib.rs - x (line 3) - compile"]
+        );
         assert_eq!(Vec::from_iter(&tests.failed), ["a::d"]);
         assert_eq!(Vec::from_iter(&tests.ignored), ["a::c"]);
     }

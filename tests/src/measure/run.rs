@@ -30,7 +30,9 @@ pub(crate) fn folder() -> Result<TempDir, Failure> {
 pub(crate) fn prove(temporary: &Path, arguments: &[&str]) -> Command {
     use std::os::unix::process::CommandExt;
     // It was built together with this program.
-    let beside = std::env::current_exe().unwrap_or_default().with_file_name("fence");
+    let beside = std::env::current_exe()
+        .unwrap_or_default()
+        .with_file_name("fence");
     let mut command = Command::new(beside);
     command
         .arg("prove")
