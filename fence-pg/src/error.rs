@@ -114,7 +114,8 @@ pub(crate) fn classify(
     if sqlstate == "25P03" {
         return GuardError::Retryable { sqlstate, source };
     }
-    if fatal && phase == Phase::Commit {
+    // A pooler that lost the server answers in its place, with a connection exception.
+    if phase == Phase::Commit && (fatal || sqlstate.starts_with("08")) {
         return GuardError::Unknown { source };
     }
     if let Some(refused) = refused(&sqlstate, detail.as_deref(), &message, claims) {
@@ -140,3 +141,8 @@ pub(crate) fn classify(
 #[derive(Debug, thiserror::Error)]
 #[error("the admitting transaction was ended by another COMMIT or ROLLBACK on its connection")]
 pub(crate) struct EndedInside;
+
+/// The connection was gone before COMMIT was sent.
+#[derive(Debug, thiserror::Error)]
+#[error("the connection was lost before COMMIT was sent")]
+pub(crate) struct ClosedBefore;

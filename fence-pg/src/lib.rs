@@ -55,9 +55,11 @@
 //!
 //! - The **mark guard** keeps a mark a key in `fence.high_water`, outliving the rows, and covers inserts, deletes and any
 //!   number of tables. `fence.protect` makes the database refuse every write that did not admit its row's key in its own
-//!   transaction, from any language or from psql. In Rust: [`sqlx`].
+//!   transaction, from any language or from psql.
 //! - The **column guard** keeps the mark in the guarded row. One statement, no extra round trip, and the limits that
-//!   [`tokio_postgres`] lists.
+//!   [`ColumnGuard`] lists.
+//!
+//! Both stand in [`sqlx`] and in [`tokio_postgres`], by the same names and with the same outcomes; one suite runs on both.
 //!
 //! The SQL stands in `fence-pg/sql/`, for `psql -f` in name order, or for `install`; a database owner without superuser
 //! rights can run all of it, on PostgreSQL 14 or newer. `DROP SCHEMA fence CASCADE` removes it. PUBLIC may use none of it; a
@@ -91,10 +93,20 @@
 //! `fence.protect` on.
 
 #[cfg(any(feature = "sqlx", feature = "tokio-postgres"))]
+mod bounds;
+#[cfg(any(feature = "sqlx", feature = "tokio-postgres"))]
+mod column;
+#[cfg(any(feature = "sqlx", feature = "tokio-postgres"))]
 mod error;
 #[cfg(any(feature = "sqlx", feature = "tokio-postgres"))]
+mod isolation;
+#[cfg(any(feature = "sqlx", feature = "tokio-postgres"))]
 mod ledger;
+#[cfg(any(feature = "sqlx", feature = "tokio-postgres"))]
+mod mark;
 mod migrate;
+#[cfg(any(feature = "sqlx", feature = "tokio-postgres"))]
+mod outcome;
 #[cfg(any(feature = "sqlx", feature = "tokio-postgres"))]
 mod refused;
 #[cfg(feature = "sqlx")]
@@ -103,9 +115,17 @@ pub mod sqlx;
 pub mod tokio_postgres;
 
 #[cfg(any(feature = "sqlx", feature = "tokio-postgres"))]
+pub use bounds::{BOUNDS_SQL, Bounds, BoundsError};
+#[cfg(any(feature = "sqlx", feature = "tokio-postgres"))]
+pub use column::{ColumnGuard, IdentifierError};
+#[cfg(any(feature = "sqlx", feature = "tokio-postgres"))]
 pub use error::GuardError;
+#[cfg(any(feature = "sqlx", feature = "tokio-postgres"))]
+pub use isolation::Isolation;
 #[cfg(any(feature = "sqlx", feature = "tokio-postgres"))]
 pub use ledger::InstallError;
 pub use migrate::{GuardSha256, MIGRATIONS, Migration, guard_sha256};
+#[cfg(any(feature = "sqlx", feature = "tokio-postgres"))]
+pub use outcome::{BatchError, Resolved, RowOutcome, Written};
 #[cfg(any(feature = "sqlx", feature = "tokio-postgres"))]
 pub use refused::{Refused, StaleKey};

@@ -1,29 +1,12 @@
 //! The guarded transaction: BEGIN and admission, the caller's writes, COMMIT and receipt.
 
-use std::slice;
-
-use ::sqlx::{PgConnection, PgPool, Postgres, Transaction};
+use ::sqlx::{PgConnection, PgPool};
 use fence_core::{Claim, Effect, Receipt};
 
-use super::{sort, sort_at};
-use crate::error::{EndedInside, GuardError, Phase};
-
-const ADMIT: &str = "SELECT fence.admit($1, $2, $3, $4), pg_current_xact_id()::text";
-const RAISE_MARK: &str = "SELECT fence.raise_mark($1, $2, $3, $4), pg_current_xact_id()::text";
-const STILL_OPEN: &str = "SELECT pg_current_xact_id_if_assigned()::text";
-
-/// The isolation level of a guarded transaction. Each is right under the mark guard; above READ COMMITTED a claim that came
-/// after another one of its key may end as [`GuardError::Retryable`] instead of waiting its turn.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Isolation {
-    /// Each statement sees what was committed before it.
-    #[default]
-    ReadCommitted,
-    /// The transaction sees what was committed before its first statement.
-    RepeatableRead,
-    /// As if transactions ran one after the other.
-    Serializable,
-}
+use super::held::{self, Held};
+use crate::error::GuardError;
+use crate::isolation::Isolation;
+use crate::mark::raise_text;
 
 /// Begins a transaction and admits the claim in it, at READ COMMITTED.
 ///
@@ -40,14 +23,28 @@ pub async fn begin(pool: &PgPool, claim: &Claim) -> Result<Guarded, GuardError> 
 ///
 /// [`GuardError`]: a refusal, or what kept the database from deciding. Nothing was written.
 pub async fn begin_at(pool: &PgPool, isolation: Isolation, claim: &Claim) -> Result<Guarded, GuardError> {
-    let begin = match isolation {
-        Isolation::ReadCommitted => "BEGIN ISOLATION LEVEL READ COMMITTED",
-        Isolation::RepeatableRead => "BEGIN ISOLATION LEVEL REPEATABLE READ",
-        Isolation::Serializable => "BEGIN ISOLATION LEVEL SERIALIZABLE",
-    };
-    let transaction = pool.begin_with(begin).await.map_err(sort)?;
+    let held = Held::begin(pool, isolation).await?;
     let claim = claim.clone();
-    Unadmitted { transaction, claim }.admit().await
+    Unadmitted { held, claim }.admit().await
+}
+
+/// Begins a transaction at an isolation level and admits all the claims as its first statement: all of them or none, in one
+/// order whatever theirs is, waiting 2 s at most for all together. The same claim twice counts once; none at all is a
+/// transaction that has admitted nothing.
+///
+/// # Errors
+///
+/// [`GuardError`]: [`Refused::StaleKeys`](crate::Refused::StaleKeys) names every stale key when there are several; nothing was
+/// written.
+pub async fn begin_many(
+    pool: &PgPool,
+    isolation: Isolation,
+    claims: &[Claim],
+) -> Result<GuardedMany, GuardError> {
+    let mut held = Held::begin(pool, isolation).await?;
+    let xid = held::admit(held.connection(), claims).await?;
+    let claims = claims.to_vec();
+    Ok(GuardedMany { held, claims, xid })
 }
 
 /// Begins a transaction, at READ COMMITTED, without admitting the claim yet: for a resource that first looks whether the
@@ -57,12 +54,9 @@ pub async fn begin_at(pool: &PgPool, isolation: Isolation, claim: &Claim) -> Res
 ///
 /// [`GuardError`] when the database cannot be reached.
 pub async fn open(pool: &PgPool, claim: &Claim) -> Result<Unadmitted, GuardError> {
-    let transaction = pool
-        .begin_with("BEGIN ISOLATION LEVEL READ COMMITTED")
-        .await
-        .map_err(sort)?;
+    let held = Held::begin(pool, Isolation::ReadCommitted).await?;
     let claim = claim.clone();
-    Ok(Unadmitted { transaction, claim })
+    Ok(Unadmitted { held, claim })
 }
 
 /// Raises the mark in a transaction of its own: after a grant, and before the first read that a write will depend on.
@@ -71,9 +65,10 @@ pub async fn open(pool: &PgPool, claim: &Claim) -> Result<Unadmitted, GuardError
 ///
 /// [`GuardError`]; after [`GuardError::Unknown`] the mark may have been raised: raise it again.
 pub async fn raise_mark(pool: &PgPool, claim: &Claim) -> Result<Receipt, GuardError> {
-    let mut opened = open(pool, claim).await?;
-    let xid = present(&mut opened.transaction, claim, RAISE_MARK).await?;
-    let guarded = opened.admitted(xid);
+    let Unadmitted { mut held, claim } = open(pool, claim).await?;
+    let claims = std::slice::from_ref(&claim);
+    let xid = held::present(held.connection(), raise_text(&claim), claims).await?;
+    let guarded = Guarded { held, claim, xid };
     guarded.commit(Effect::NoWrite("raised the mark".into())).await
 }
 
@@ -84,38 +79,30 @@ pub async fn raise_mark(pool: &PgPool, claim: &Claim) -> Result<Receipt, GuardEr
 ///
 /// [`GuardError`]; the transaction has failed and must be rolled back.
 pub async fn admit(connection: &mut PgConnection, claim: &Claim) -> Result<(), GuardError> {
-    present(connection, claim, ADMIT).await.map(|_xid| ())
+    admit_many(connection, std::slice::from_ref(claim)).await
 }
 
-/// Presents the claim, and returns the transaction's id.
-async fn present(
-    connection: &mut PgConnection,
-    claim: &Claim,
-    statement: &'static str,
-) -> Result<String, GuardError> {
-    let ((), xid): ((), String) = ::sqlx::query_as(statement)
-        .bind(claim.class.as_str())
-        .bind(claim.key.as_str())
-        .bind(claim.token.as_i64())
-        .bind(claim.grant_id.as_ref().map(|grant_id| grant_id.as_str()))
-        .fetch_one(connection)
-        .await
-        .map_err(|error| sort_at(error, Phase::Statement, slice::from_ref(claim)))?;
-    Ok(xid)
+/// Admits several claims as [`admit`] does one: all of them or none.
+///
+/// # Errors
+///
+/// [`GuardError`]; the transaction has failed and must be rolled back.
+pub async fn admit_many(connection: &mut PgConnection, claims: &[Claim]) -> Result<(), GuardError> {
+    held::admit(connection, claims).await.map(|_xid| ())
 }
 
 /// A transaction whose claim is not admitted yet. Dropping it rolls back.
 #[must_use]
 #[derive(Debug)]
 pub struct Unadmitted {
-    transaction: Transaction<'static, Postgres>,
+    held: Held,
     claim: Claim,
 }
 
 impl Unadmitted {
     /// The connection, for a look at what was completed before.
     pub fn connection(&mut self) -> &mut PgConnection {
-        &mut self.transaction
+        self.held.connection()
     }
 
     /// Admits the claim. What was read before may have changed meanwhile: look again before writing.
@@ -123,9 +110,10 @@ impl Unadmitted {
     /// # Errors
     ///
     /// [`GuardError`]: a refusal, or what kept the database from deciding. Nothing was written.
-    pub async fn admit(mut self) -> Result<Guarded, GuardError> {
-        let xid = present(&mut self.transaction, &self.claim, ADMIT).await?;
-        Ok(self.admitted(xid))
+    pub async fn admit(self) -> Result<Guarded, GuardError> {
+        let Unadmitted { mut held, claim } = self;
+        let xid = held::admit(held.connection(), std::slice::from_ref(&claim)).await?;
+        Ok(Guarded { held, claim, xid })
     }
 
     /// Ends the transaction without a write, for a request that was completed before and whose stored answer is given
@@ -135,16 +123,8 @@ impl Unadmitted {
     ///
     /// [`GuardError::Unavailable`] when the connection is lost.
     pub async fn replay(self) -> Result<Receipt, GuardError> {
-        self.transaction.rollback().await.map_err(sort)?;
+        self.held.roll_back().await?;
         Ok(Receipt::danger_assume(self.claim, Effect::Replayed))
-    }
-
-    fn admitted(self, xid: String) -> Guarded {
-        Guarded {
-            transaction: self.transaction,
-            claim: self.claim,
-            xid,
-        }
     }
 }
 
@@ -153,16 +133,17 @@ impl Unadmitted {
 #[must_use]
 #[derive(Debug)]
 pub struct Guarded {
-    transaction: Transaction<'static, Postgres>,
+    held: Held,
     claim: Claim,
     xid: String,
 }
 
 impl Guarded {
     /// The connection, for the writes. A nested [`begin`](::sqlx::Connection::begin) on it makes a savepoint, for what may
-    /// be undone while the admission stays; end it or drop it, but do not leak it. Do not end the transaction on it.
+    /// be undone while the admission stays; end it or drop it, but do not leak it. Do not end the transaction on it. Behind a
+    /// transaction pooler, give each query `.persistent(false)`.
     pub fn connection(&mut self) -> &mut PgConnection {
-        &mut self.transaction
+        self.held.connection()
     }
 
     /// The claim that was admitted.
@@ -177,21 +158,10 @@ impl Guarded {
     /// [`GuardError::Unknown`] when the answer to COMMIT did not come, or the transaction had been ended inside; any other
     /// [`GuardError`] when nothing was committed, such as after a failed statement, which the server would answer with
     /// ROLLBACK.
-    pub async fn commit(mut self, effect: Effect) -> Result<Receipt, GuardError> {
-        // sqlx does not show COMMIT's tag. The server commits if the transaction is still there and has not failed, which
-        // this statement finds out; nothing can come between it and COMMIT on the same connection.
-        let xid: Option<String> = ::sqlx::query_scalar(STILL_OPEN)
-            .fetch_one(&mut *self.transaction)
-            .await
-            .map_err(|error| sort_at(error, Phase::Statement, slice::from_ref(&self.claim)))?;
-        if xid.as_ref() != Some(&self.xid) {
-            let source = Box::new(EndedInside);
-            return Err(GuardError::Unknown { source });
-        }
-        self.transaction
-            .commit()
-            .await
-            .map_err(|error| sort_at(error, Phase::Commit, slice::from_ref(&self.claim)))?;
+    pub async fn commit(self, effect: Effect) -> Result<Receipt, GuardError> {
+        self.held
+            .commit(&self.xid, std::slice::from_ref(&self.claim))
+            .await?;
         Ok(Receipt::danger_assume(self.claim, effect))
     }
 
@@ -201,25 +171,47 @@ impl Guarded {
     ///
     /// [`GuardError::Unavailable`] when the connection is lost; the server rolls back then, too.
     pub async fn rollback(self) -> Result<(), GuardError> {
-        self.transaction.rollback().await.map_err(sort)
+        self.held.roll_back().await
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// A transaction that has admitted several claims, and holds their keys until it ends. Dropping it rolls back.
+#[must_use]
+#[derive(Debug)]
+pub struct GuardedMany {
+    held: Held,
+    claims: Vec<Claim>,
+    xid: String,
+}
 
-    #[test]
-    fn the_emitted_sql_is_the_one_on_file() {
-        for (emitted, on_file) in [
-            (ADMIT, include_str!("../../tests/emitted/mark_admit.sql")),
-            (RAISE_MARK, include_str!("../../tests/emitted/mark_raise.sql")),
-            (
-                STILL_OPEN,
-                include_str!("../../tests/emitted/mark_commit_check.sql"),
-            ),
-        ] {
-            assert_eq!(on_file.trim_end(), format!("{emitted};"));
-        }
+impl GuardedMany {
+    /// The connection, for the writes; as [`Guarded::connection`].
+    pub fn connection(&mut self) -> &mut PgConnection {
+        self.held.connection()
+    }
+
+    /// The claims that were admitted, as they were given.
+    pub fn claims(&self) -> &[Claim] {
+        &self.claims
+    }
+
+    /// Commits admissions and writes together, and gives a receipt for each claim, as they were given.
+    ///
+    /// # Errors
+    ///
+    /// As [`Guarded::commit`].
+    pub async fn commit(self, effect: Effect) -> Result<Vec<Receipt>, GuardError> {
+        self.held.commit(&self.xid, &self.claims).await?;
+        let receipt = |claim: &Claim| Receipt::danger_assume(claim.clone(), effect.clone());
+        Ok(self.claims.iter().map(receipt).collect())
+    }
+
+    /// Rolls back, and waits for it.
+    ///
+    /// # Errors
+    ///
+    /// [`GuardError::Unavailable`] when the connection is lost; the server rolls back then, too.
+    pub async fn rollback(self) -> Result<(), GuardError> {
+        self.held.roll_back().await
     }
 }

@@ -1,4 +1,4 @@
-//! The mark guard over sqlx: a transaction that begins with its admission and ends with a receipt.
+//! Both guards over sqlx. Under the mark guard a transaction begins with its admission and ends with a receipt:
 //!
 //! ```no_run
 //! # async fn pay(pool: &sqlx::PgPool, claim: &fence_core::Claim) -> Result<(), Box<dyn std::error::Error>> {
@@ -13,11 +13,27 @@
 //! # }
 //! ```
 
+mod at_once;
+mod batch;
+mod column;
 mod guarded;
+mod held;
 mod install;
+mod resolve;
 
-pub use guarded::{Guarded, Isolation, Unadmitted, admit, begin, begin_at, open, raise_mark};
+pub use at_once::write_at_once;
+pub use batch::{ColumnBatch, begin_batch};
+pub use column::{ColumnTransaction, begin_column};
+pub use guarded::{
+    Guarded, GuardedMany, Unadmitted, admit, admit_many, begin, begin_at, begin_many, open, raise_mark,
+};
 pub use install::{install, pending};
+pub use resolve::resolve;
+
+// What both drivers share, within reach of either.
+pub use crate::bounds::{BOUNDS_SQL, Bounds, BoundsError};
+pub use crate::column::{ColumnGuard, IdentifierError};
+pub use crate::isolation::Isolation;
 
 use crate::error::{Failure, GuardError, Phase, classify};
 use fence_core::Claim;
@@ -26,6 +42,11 @@ use fence_core::Claim;
 /// of the guard answer those. Not for an error of COMMIT, which [`Guarded::commit`] sorts itself.
 pub fn sort(error: ::sqlx::Error) -> GuardError {
     sort_at(error, Phase::Statement, &[])
+}
+
+/// A text as an SQL literal, quotes included, for [`write_at_once`].
+pub fn literal(text: &str) -> String {
+    crate::mark::literal(text)
 }
 
 fn sort_at(error: ::sqlx::Error, phase: Phase, claims: &[Claim]) -> GuardError {

@@ -1,11 +1,27 @@
-//! The column guard over tokio-postgres: the token is compared, and stored, by the UPDATE of the guarded row itself.
+//! Both guards over tokio-postgres. Under the mark guard a transaction begins with its admission and ends with a receipt:
+//!
+//! ```no_run
+//! # async fn pay(client: &mut tokio_postgres::Client, claim: &fence_core::Claim) -> Result<(), Box<dyn std::error::Error>> {
+//! use tokio_postgres::types::Type;
+//!
+//! let guarded = fence_pg::tokio_postgres::begin(client, claim).await?; // a stale claim ends here
+//! let insert = "INSERT INTO transfer (from_account, amount) VALUES ($1, 5)";
+//! guarded.client().execute_typed(insert, &[(&claim.key.as_str(), Type::TEXT)]).await?;
+//! let receipt = guarded.commit(fence_core::Effect::Applied).await?;
+//! # drop(receipt);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Under the column guard the token is compared, and stored, by the UPDATE of the guarded row itself; its limits are those of
+//! [`ColumnGuard`](crate::ColumnGuard):
 //!
 //! ```no_run
 //! # async fn settle(client: &mut tokio_postgres::Client, claim: &fence_core::Claim) -> Result<(), Box<dyn std::error::Error>> {
-//! use fence_pg::tokio_postgres::{Bounds, ColumnGuard};
+//! use fence_pg::{Bounds, ColumnGuard};
 //!
 //! let guard = ColumnGuard::new("settlement_batch", "id", "fence_token")?;
-//! let mut transaction = guard.begin(client, claim, Bounds::default()).await?;
+//! let mut transaction = fence_pg::tokio_postgres::begin_column(client, &guard, claim, Bounds::default()).await?;
 //! let row = transaction.update("state = $3", "amount", &[&"claimed"]).await?; // a stale claim ends here
 //! let amount: i64 = row.get("amount");
 //! transaction.update("state = $3, settled_total = $4", "", &[&"settled", &amount]).await?;
@@ -15,23 +31,29 @@
 //! # }
 //! ```
 //!
-//! # Limits
-//!
-//! The mark lives and dies with its row: a row that was deleted and inserted again has lost it. There is no grant id, so a
-//! collision is not seen. A statement that forgets the token is not refused. Nothing raises the mark ahead of the write, so
-//! use it only for writes that depend on no earlier read, or that read by UPDATE .. RETURNING, as above. Where any of that
-//! hurts, use the mark guard.
+//! The guard's own statements are unnamed, so that all of this works behind a transaction pooler, as long as the caller's are
+//! too: `query_typed` and its like, and [`ColumnTransaction::update_typed`].
 
-mod bounds;
+mod at_once;
+mod batch;
 mod column;
+mod guarded;
+mod held;
 mod install;
 mod key_text;
-mod statement;
+mod resolve;
 
-pub use bounds::{BOUNDS_SQL, Bounds, BoundsError};
-pub use column::ColumnTransaction;
+pub use at_once::{raise_mark, write_at_once};
+pub use batch::{ColumnBatch, begin_batch};
+pub use column::{ColumnTransaction, begin_column};
+pub use guarded::{Guarded, GuardedMany, Unadmitted, admit, admit_many, begin, begin_at, begin_many, open};
 pub use install::{install, pending};
-pub use statement::{ColumnGuard, IdentifierError};
+pub use resolve::resolve;
+
+// What both drivers share, within reach of either.
+pub use crate::bounds::{BOUNDS_SQL, Bounds, BoundsError};
+pub use crate::column::{ColumnGuard, IdentifierError};
+pub use crate::isolation::Isolation;
 
 use crate::error::{Failure, GuardError, Phase, classify};
 use fence_core::Claim;

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use fence_core::{Claim, Effect, Refusal, Token};
-use fence_pg::tokio_postgres::{Bounds, ColumnGuard};
-use fence_pg::{GuardError, Refused};
+use fence_pg::tokio_postgres::begin_column;
+use fence_pg::{Bounds, ColumnGuard, GuardError, Refused};
 use tokio_postgres::Client;
 
 use crate::support::{Database, claim, client, code, refused, wait_for_lock_waiters};
@@ -34,7 +34,7 @@ pub(crate) async fn accounts() -> Database {
 }
 
 async fn add(client: &mut Client, claim: &Claim, amount: i64) -> Result<i64, GuardError> {
-    let mut transaction = guard().begin(client, claim, Bounds::default()).await?;
+    let mut transaction = begin_column(client, &guard(), claim, Bounds::default()).await?;
     let row = transaction
         .update("balance = balance + $3", "balance", &[&amount])
         .await?;
@@ -161,8 +161,7 @@ async fn after_a_blocked_update_the_transaction_is_over_and_says_so() {
         .unwrap();
     let mut client = database.client().await;
     let bounds = Bounds::new(Duration::from_millis(50), Duration::from_secs(5)).unwrap();
-    let mut transaction = guard()
-        .begin(&mut client, &presents("1", 34), bounds)
+    let mut transaction = begin_column(&mut client, &guard(), &presents("1", 34), bounds)
         .await
         .unwrap();
     let blocked = transaction.update("", "", &[]).await;
@@ -178,7 +177,9 @@ async fn a_holder_idle_in_its_transaction_loses_it_and_its_row_is_free() {
     let database = accounts().await;
     let mut old = database.client().await;
     let bounds = Bounds::new(Duration::from_secs(2), Duration::from_millis(300)).unwrap();
-    let mut transaction = guard().begin(&mut old, &presents("1", 33), bounds).await.unwrap();
+    let mut transaction = begin_column(&mut old, &guard(), &presents("1", 33), bounds)
+        .await
+        .unwrap();
     transaction
         .update("balance = balance + 1", "", &[])
         .await
@@ -192,7 +193,7 @@ async fn a_holder_idle_in_its_transaction_loses_it_and_its_row_is_free() {
     assert!(
         matches!(
             late,
-            Err(GuardError::Unknown { .. } | GuardError::Retryable { .. })
+            Err(GuardError::Unavailable { .. } | GuardError::Unknown { .. } | GuardError::Retryable { .. })
         ),
         "{late:?}"
     );
@@ -214,8 +215,7 @@ async fn the_bounds_hold_for_the_transaction_alone_and_a_commit_is_on_disk() {
         .batch_execute("SET synchronous_commit = off")
         .await
         .unwrap();
-    let transaction = guard()
-        .begin(&mut client, &presents("1", 34), Bounds::default())
+    let transaction = begin_column(&mut client, &guard(), &presents("1", 34), Bounds::default())
         .await
         .unwrap();
     for (setting, value) in [
@@ -232,8 +232,7 @@ async fn the_bounds_hold_for_the_transaction_alone_and_a_commit_is_on_disk() {
     }
     transaction.rollback().await.unwrap();
     client.batch_execute("SET synchronous_commit = on").await.unwrap();
-    let transaction = guard()
-        .begin(&mut client, &presents("1", 34), Bounds::default())
+    let transaction = begin_column(&mut client, &guard(), &presents("1", 34), Bounds::default())
         .await
         .unwrap();
     let row = transaction
@@ -248,8 +247,7 @@ async fn the_bounds_hold_for_the_transaction_alone_and_a_commit_is_on_disk() {
 async fn a_dropped_transaction_is_rolled_back_before_the_client_goes_on() {
     let database = accounts().await;
     let mut client = database.client().await;
-    let mut transaction = guard()
-        .begin(&mut client, &presents("1", 34), Bounds::default())
+    let mut transaction = begin_column(&mut client, &guard(), &presents("1", 34), Bounds::default())
         .await
         .unwrap();
     transaction.update("balance = 0", "", &[]).await.unwrap();
@@ -267,8 +265,7 @@ async fn commit_answers_only_for_what_the_server_committed() {
     let database = accounts().await;
     let mut client = database.client().await;
     // A failed statement, swallowed: the server would answer COMMIT with ROLLBACK.
-    let mut transaction = guard()
-        .begin(&mut client, &presents("1", 34), Bounds::default())
+    let mut transaction = begin_column(&mut client, &guard(), &presents("1", 34), Bounds::default())
         .await
         .unwrap();
     transaction.update("balance = 0", "", &[]).await.unwrap();
@@ -282,8 +279,7 @@ async fn commit_answers_only_for_what_the_server_committed() {
         other => panic!("committed a failed transaction: {other:?}"),
     }
     // Ended inside: whatever COMMIT would say is about another transaction.
-    let mut transaction = guard()
-        .begin(&mut client, &presents("1", 34), Bounds::default())
+    let mut transaction = begin_column(&mut client, &guard(), &presents("1", 34), Bounds::default())
         .await
         .unwrap();
     transaction.update("balance = 0", "", &[]).await.unwrap();
@@ -295,8 +291,7 @@ async fn commit_answers_only_for_what_the_server_committed() {
     let ended = transaction.commit(Effect::Applied).await;
     assert!(matches!(ended, Err(GuardError::Unknown { .. })), "{ended:?}");
     // Nothing was compared.
-    let transaction = guard()
-        .begin(&mut client, &presents("1", 34), Bounds::default())
+    let transaction = begin_column(&mut client, &guard(), &presents("1", 34), Bounds::default())
         .await
         .unwrap();
     let unguarded = transaction.commit(Effect::Applied).await;
@@ -312,8 +307,7 @@ async fn a_key_that_names_two_rows_is_refused_whole() {
     let database = accounts().await;
     let mut client = database.client().await;
     let by_balance = ColumnGuard::new("account", "balance", "fence").unwrap();
-    let mut transaction = by_balance
-        .begin(&mut client, &presents("100", 40), Bounds::default())
+    let mut transaction = begin_column(&mut client, &by_balance, &presents("100", 40), Bounds::default())
         .await
         .unwrap();
     let both = transaction.update("", "", &[]).await;
@@ -343,8 +337,7 @@ async fn a_row_moved_to_another_partition_meanwhile_is_tried_again_as_a_whole() 
     let waiting = async |token: i64| {
         let mut client = database.client().await;
         let claim = presents("1", token);
-        let mut transaction = guard()
-            .begin(&mut client, &claim, Bounds::default())
+        let mut transaction = begin_column(&mut client, &guard(), &claim, Bounds::default())
             .await
             .unwrap();
         transaction.update("", "", &[]).await.map(|_row| ())
@@ -389,14 +382,12 @@ async fn keys_of_every_allowed_type_find_their_row() {
             key.replace('\'', "''")
         );
         client.batch_execute(&sql).await.unwrap();
-        let mut transaction = guard()
-            .begin(&mut client, &presents(key, 34), Bounds::default())
+        let mut transaction = begin_column(&mut client, &guard(), &presents(key, 34), Bounds::default())
             .await
             .unwrap();
         transaction.update("", "", &[]).await.unwrap();
         drop(transaction.commit(Effect::Applied).await.unwrap());
-        let mut transaction = guard()
-            .begin(&mut client, &presents(key, 33), Bounds::default())
+        let mut transaction = begin_column(&mut client, &guard(), &presents(key, 33), Bounds::default())
             .await
             .unwrap();
         let stale = refused(transaction.update("", "", &[]).await);

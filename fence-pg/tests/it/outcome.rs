@@ -1,8 +1,8 @@
 //! What a commit may claim.
 
 use fence_core::{Claim, Effect, Token};
-use fence_pg::GuardError;
-use fence_pg::tokio_postgres::{Bounds, ColumnGuard};
+use fence_pg::tokio_postgres::begin_column;
+use fence_pg::{Bounds, ColumnGuard, GuardError};
 use sqlx::postgres::PgPoolOptions;
 use sqlx::{Connection as _, Executor as _};
 use tokio_postgres::NoTls;
@@ -118,7 +118,9 @@ async fn the_column_guards_lost_answer_is_unknown_and_the_same_write_may_be_pres
         let attempt = async || {
             let (mut client, connection) = tokio_postgres::connect(&way.url(&database), NoTls).await.unwrap();
             tokio::spawn(connection);
-            let mut transaction = guard.begin(&mut client, &claim, Bounds::default()).await.unwrap();
+            let mut transaction = begin_column(&mut client, &guard, &claim, Bounds::default())
+                .await
+                .unwrap();
             transaction.update("", "", &[]).await.unwrap();
             transaction.commit(Effect::Applied).await
         };

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use fence_core::{Claim, Effect};
-use fence_pg::GuardError;
-use fence_pg::tokio_postgres::{Bounds, ColumnGuard};
+use fence_pg::tokio_postgres::begin_column;
+use fence_pg::{Bounds, ColumnGuard, GuardError};
 use tokio_postgres::{Config, NoTls};
 
 use super::exit::WorkerError;
@@ -104,7 +104,7 @@ async fn attempt(database: &Config, claim: &Claim, may_have_landed: bool) -> Res
     tokio::spawn(connection);
     let grant_id = claim.grant_id.as_ref().map_or("", |id| id.as_str());
     let guard = ColumnGuard::new("settlement_batch", "id", "fence_token").expect("names");
-    let mut transaction = guard.begin(&mut client, claim, Bounds::default()).await?;
+    let mut transaction = begin_column(&mut client, &guard, claim, Bounds::default()).await?;
     // The claim reads the batch under the token that it leaves there: nothing older can write from here on.
     let row = transaction
         .update("grant_id = $3", "state, amount", &[&grant_id])

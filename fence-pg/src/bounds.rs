@@ -33,14 +33,15 @@ impl Bounds {
     }
 
     pub(crate) fn begin_sql(self) -> String {
+        format!("BEGIN; {}", self.set_sql())
+    }
+
+    /// What follows BEGIN.
+    pub(crate) fn set_sql(self) -> String {
         let own = |default: &str, milliseconds: u128, sql: String| {
             sql.replace(default, &format!("'{milliseconds}ms'"))
         };
-        let sql = own(
-            "'2000ms'",
-            self.lock_wait.as_millis(),
-            format!("BEGIN; {BOUNDS_SQL}"),
-        );
+        let sql = own("'2000ms'", self.lock_wait.as_millis(), BOUNDS_SQL.to_owned());
         own("'5000ms'", self.idle.as_millis(), sql)
     }
 }

@@ -1,0 +1,1 @@
+SELECT pg_current_xact_id()::text, (SELECT format_type(a.atttypid, -1) FROM pg_attribute a WHERE a.attrelid = '"odd ""name"""."settlement_batch"'::regclass AND a.attname = 'id' AND NOT a.attisdropped);

@@ -1,0 +1,1 @@
+SELECT fence.admit_many(ARRAY['paydb.account', 'paydb.account']::text[], ARRAY['acct-1', E'it''s a \\ key']::text[], ARRAY[281474976710690, 281474976710690]::bigint[], ARRAY['b2f1', NULL]::text[]), pg_current_xact_id()::text;
