@@ -1,6 +1,7 @@
 -- The column guard: the mark is a column of the guarded row, compared in the same UPDATE.
 --
 --     SELECT fence.protect_column('settlement_batch', 'paydb.settlement', 'id', 'fence_token');
+--     SELECT fence.unprotect_column('settlement_batch');
 --     UPDATE settlement_batch SET state = 'settled', fence_token = $2 WHERE id = $1 AND fence_token <= $2 RETURNING state;
 --     -- no row: stale, or not there?
 --     SELECT fence.explain_column('settlement_batch', 'id', 'fence_token', $1::text, $2);
@@ -9,19 +10,33 @@
 -- the token is not refused; the mark cannot be raised ahead, so it is only for writes that depend on no earlier read, or that
 -- read by UPDATE .. RETURNING. In a MERGE the token stands in WHEN MATCHED AND, never in ON, where a stale one would insert.
 --
+-- In a class that only observes, a fall is counted and let through: fence.enforce of the class makes it refused.
+--
 -- A role that writes under it needs USAGE on this schema and EXECUTE on fence.explain_column and fence.explain_block.
 BEGIN;
 SET LOCAL client_min_messages = warning;
 LOCK TABLE fence.migration IN SHARE ROW EXCLUSIVE MODE;
 
+-- Arguments: class, key column, token column. It runs only for a row whose token falls, or becomes NULL.
 CREATE OR REPLACE FUNCTION fence.refuse_fall() RETURNS trigger
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     presented bigint;
     seen bigint;
+    its_key text;
 BEGIN
-    EXECUTE format('SELECT ($1).%I, ($2).%I', TG_ARGV[2], TG_ARGV[2]) INTO presented, seen USING NEW, OLD;
+    EXECUTE format('SELECT ($1).%1$I, ($2).%1$I, ($2).%2$I::text', TG_ARGV[2], TG_ARGV[1]) INTO presented, seen, its_key
+    USING NEW, OLD;
+    IF fence.lets_through(TG_ARGV[0], TG_RELID, 'token fell', its_key) THEN
+        RETURN NEW;
+    END IF;
+    IF presented IS NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
+            MESSAGE = format('column %I of %s never becomes NULL', TG_ARGV[2], TG_RELID::regclass),
+            HINT = format('A NULL token guards nothing: ALTER TABLE %s ALTER COLUMN %I SET NOT NULL.',
+                          TG_RELID::regclass, TG_ARGV[2]);
+    END IF;
     RAISE EXCEPTION USING ERRCODE = 'ZF001',
         MESSAGE = format('stale token for class %s: column %I of %s never falls', TG_ARGV[0], TG_ARGV[2], TG_RELID::regclass),
         DETAIL = format('presented %s, seen %s', presented, seen),
@@ -29,41 +44,76 @@ BEGIN
 END
 $$;
 
--- Keeps the token column of a table and its partitions from falling. Unless the class is declared it is now, without a tier,
--- and a NOTICE says so.
+-- Keeps the token column of a table, its partitions, and the tables that inherit from it by now from falling. Unless the class
+-- is declared it is now, without a tier, and a NOTICE says so. Locks, and what a second call does: as protect.
 CREATE OR REPLACE FUNCTION fence.protect_column(guarded regclass, class text, key_column name, token_column name)
 RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
-DECLARE
-    present bytea;
-    wanted bytea := convert_to(class, 'UTF8') || '\x00' || convert_to(key_column, 'UTF8') || '\x00'
-        || convert_to(token_column, 'UTF8') || '\x00';
-    arguments text := format('%L, %L, %L', class, key_column, token_column);
-    falls text := format('NEW.%1$I < OLD.%1$I', token_column);
-    part regclass;
 BEGIN
-    PERFORM fence.require_table(guarded);
+    PERFORM fence.attach_column($1, $2, $3, $4, NULL);
+END
+$$;
+
+-- The same, and sets the class's mode.
+CREATE OR REPLACE FUNCTION fence.protect_column(guarded regclass, class text, key_column name, token_column name,
+                                                mode fence.mode) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    PERFORM fence.attach_column($1, $2, $3, $4, $5);
+END
+$$;
+
+CREATE OR REPLACE FUNCTION fence.attach_column(guarded regclass, class text, key_column name, token_column name,
+                                               mode fence.mode) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    members regclass[] := fence.members_of(guarded);
+    arguments text := format('%L, %L, %L', class, key_column, token_column);
+    falls text := format('NEW.%1$I < OLD.%1$I OR NEW.%1$I IS NULL', token_column);
+    member regclass;
+    present record;
+BEGIN
+    PERFORM fence.require_tables(guarded, members);
     PERFORM fence.require_key_column(guarded, key_column);
     PERFORM fence.require_token_column(guarded, token_column);
     PERFORM fence.declare_guarded(class);
+    PERFORM fence.choose_mode(class, mode);
+    PERFORM fence.lock_tables(members, 'SHARE ROW EXCLUSIVE');
 
-    SELECT t.tgargs INTO present FROM pg_trigger t
-    WHERE t.tgrelid = guarded AND t.tgname = 'fence_column' AND t.tgfoid = 'fence.refuse_fall'::regproc;
-    IF present IS NULL THEN
-        EXECUTE format('CREATE TRIGGER fence_column AFTER UPDATE ON %s
-                        FOR EACH ROW WHEN (%s) EXECUTE FUNCTION fence.refuse_fall(%s)', guarded, falls, arguments);
-        -- A row that moves to another partition fires no AFTER UPDATE; its name puts this one behind other BEFORE triggers.
-        EXECUTE format('CREATE TRIGGER zz_fence_column_move BEFORE UPDATE ON %s
-                        FOR EACH ROW WHEN (%s) EXECUTE FUNCTION fence.refuse_fall(%s)', guarded, falls, arguments);
-    ELSIF present <> wanted THEN
-        RAISE EXCEPTION USING ERRCODE = 'duplicate_object',
-            MESSAGE = format('%s is already guarded, for another class or by other columns', guarded),
-            HINT = format('To change that, first DROP TRIGGER fence_column ON %1$s and zz_fence_column_move ON %1$s.', guarded);
-    END IF;
-    FOR part IN SELECT fence.tree_of(guarded) LOOP
-        PERFORM fence.fire_always(part, 'fence_column', 'zz_fence_column_move');
+    FOREACH member IN ARRAY members LOOP
+        SELECT t.class, t.key_columns, t.token_column, t.of_parent INTO present FROM fence.guard_trigger t
+        WHERE t.relation = member AND t.guard = 'column';
+        IF FOUND AND (present.class, present.key_columns, present.token_column)
+                     IS DISTINCT FROM (class, ARRAY[key_column], token_column) THEN
+            RAISE EXCEPTION USING ERRCODE = 'duplicate_object',
+                MESSAGE = format('%s is already guarded, for another class or by other columns', member),
+                DETAIL = format('class %s, by %s and %s', present.class, present.key_columns[1], present.token_column),
+                HINT = format('To change that, first SELECT fence.unprotect_column(%L), in one transaction with this.', member);
+        END IF;
+        IF NOT FOUND OR NOT present.of_parent THEN
+            EXECUTE format('CREATE OR REPLACE TRIGGER fence_column AFTER UPDATE ON %s
+                            FOR EACH ROW WHEN (%s) EXECUTE FUNCTION fence.refuse_fall(%s)', member, falls, arguments);
+            -- A row that moves to another partition fires no AFTER UPDATE; its name puts this one behind other BEFORE triggers.
+            EXECUTE format('CREATE OR REPLACE TRIGGER zz_fence_column_move BEFORE UPDATE ON %s
+                            FOR EACH ROW WHEN (%s) EXECUTE FUNCTION fence.refuse_fall(%s)', member, falls, arguments);
+        END IF;
     END LOOP;
+    FOREACH member IN ARRAY members LOOP
+        PERFORM fence.fire_always(member, 'fence_column', 'zz_fence_column_move');
+    END LOOP;
+    PERFORM fence.register_guarded(guarded, 'column', class, ARRAY[key_column], token_column);
+END
+$$;
+
+-- Takes the column guard off a table and all that it covered there. The column stays. It is written down in fence.danger_log.
+CREATE OR REPLACE FUNCTION fence.unprotect_column(guarded regclass) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    PERFORM fence.detach(guarded, 'column', ARRAY['fence_column', 'zz_fence_column_move']);
 END
 $$;
 
@@ -143,7 +193,8 @@ BEGIN
 END
 $$;
 
-REVOKE ALL ON FUNCTION fence.refuse_fall, fence.protect_column, fence.require_token_column, fence.explain_column,
+REVOKE ALL ON FUNCTION fence.refuse_fall, fence.protect_column(regclass, text, name, name),
+    fence.protect_column(regclass, text, name, name, fence.mode), fence.attach_column, fence.unprotect_column, fence.require_token_column, fence.explain_column,
     fence.explain_block FROM PUBLIC;
 
 INSERT INTO fence.migration (name) VALUES ('0008_column.sql') ON CONFLICT DO NOTHING;

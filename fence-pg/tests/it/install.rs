@@ -298,12 +298,31 @@ async fn an_application_role_admits_and_writes_and_can_do_nothing_else() {
         "SELECT fence.declare('paydb.mine')",
         "SELECT fence.register_epoch('entity', 9)",
         "SELECT fence.take_key('paydb.account', 'acct-2')",
+        "SELECT fence.danger_bypass('paydb.account', 'none')",
+        "SELECT fence.danger_relax('paydb.account', 'observe', 'none')",
+        "SELECT fence.enforce('paydb.account')",
+        "SELECT fence.unprotect('transfer')",
+        "UPDATE fence.class SET mode = 'observe'",
+        "INSERT INTO fence.danger_log (role, what, class, reason) VALUES ('a', 'danger_bypass', 'paydb.account', 'none')",
+        "SELECT fence.log_danger('danger_bypass', 'paydb.account', NULL, NULL, NULL, 'none')",
         "CREATE OR REPLACE FUNCTION fence.admit(class text, key text, token bigint, grant_id text DEFAULT NULL) RETURNS void
              LANGUAGE sql AS ''",
     ] {
         assert_eq!(code(&app, sql).await, "42501", "{sql}");
     }
-    assert_eq!(code(&app, "CREATE TEMP TABLE t (k text); CREATE TRIGGER t AFTER INSERT ON t FOR EACH ROW EXECUTE FUNCTION fence.enforce('c', 'k')").await, "42501");
+    // No trigger of its own can borrow a function of the guard.
+    app.batch_execute("CREATE TEMP TABLE t (k text)").await.unwrap();
+    let functions = app
+        .query("SELECT oid::regproc::text FROM pg_proc WHERE pronamespace = 'fence'::regnamespace AND prorettype = 'trigger'::regtype", &[])
+        .await
+        .unwrap();
+    assert!(functions.len() > 4, "{functions:?}");
+    for function in functions {
+        let function: &str = function.get(0);
+        let borrow =
+            format!("CREATE TRIGGER t AFTER INSERT ON t FOR EACH ROW EXECUTE FUNCTION {function}('c', 'k')");
+        assert_eq!(code(&app, &borrow).await, "42501", "{function}");
+    }
 }
 
 #[tokio::test]

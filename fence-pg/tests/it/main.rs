@@ -16,6 +16,7 @@ mod install;
 mod isolation;
 mod key;
 mod mark;
+mod observe;
 mod outcome;
 mod owners;
 mod protect;
