@@ -43,7 +43,7 @@ CREATE TABLE IF NOT EXISTS fence.guarded (
 );
 
 -- A trigger's arguments, in their order: each ends in a zero byte.
-CREATE OR REPLACE FUNCTION fence.trigger_arguments(tgargs bytea) RETURNS text[]
+CREATE OR REPLACE FUNCTION fence.arguments_of(tgargs bytea) RETURNS text[]
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT array_agg(convert_from(decode(a.hex, 'hex'), getdatabaseencoding()) ORDER BY a.n)
@@ -62,7 +62,7 @@ SELECT t.tgrelid::regclass AS relation,
        t.tgparentid <> 0 AS of_parent,
        t.tgfoid::regproc AS function
 FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
-     CROSS JOIN LATERAL (SELECT fence.trigger_arguments(t.tgargs)) AS a (arguments)
+     CROSS JOIN LATERAL (SELECT fence.arguments_of(t.tgargs)) AS a (arguments)
 WHERE t.tgname IN ('fence_enforce', 'fence_column') AND p.pronamespace = 'fence'::regnamespace;
 
 -- The key of a row of a trigger, NEW or OLD, as an expression in fence.key's form; it is NULL where a part is.
@@ -466,7 +466,7 @@ BEGIN
 END
 $$;
 
-REVOKE ALL ON FUNCTION fence.trigger_arguments, fence.key_expression, fence.asking, fence.guard_function, fence.unadmitted,
+REVOKE ALL ON FUNCTION fence.arguments_of, fence.key_expression, fence.asking, fence.guard_function, fence.unadmitted,
     fence.first_admitted, fence.refuse_truncate, fence.protect(regclass, text, VARIADIC name[]),
     fence.protect(regclass, text, name, fence.mode), fence.protect(regclass, text, name[], fence.mode), fence.attach,
     fence.register_guarded, fence.unprotect, fence.detach, fence.members_of, fence.lock_tables, fence.left_of_second,

@@ -79,8 +79,8 @@
 //! the way. For the rest of the transaction it sets, unless stricter already, `idle_in_transaction_session_timeout` to 5 s:
 //! **a transaction that stands idle for longer ends with its connection.** An acknowledged commit is on disk, also where
 //! `synchronous_commit` is off. Admission and write are two statements, or one volatile function; in one statement, such as
-//! a CTE, the write would keep a snapshot from before the wait. Every key is one advisory lock of the transaction, so one
-//! that admits thousands of keys may need a larger `max_locks_per_transaction`.
+//! a CTE, the write would keep a snapshot from before the wait: `fence.protect` refuses that. Every key is one advisory lock
+//! of the transaction, so one that admits thousands of keys may need a larger `max_locks_per_transaction`.
 //!
 //! # What this crate does not do
 //!

@@ -50,7 +50,7 @@ async fn a_mark_that_an_equal_token_only_locks_lets_a_later_snapshot_spend_twice
     let locked = Database::guarded().await;
     locked
         .run(
-            "DROP TRIGGER fence_enforce ON transfer;
+            "SELECT fence.unprotect('transfer');
              CREATE OR REPLACE FUNCTION fence.admit(class text, key text, token bigint, grant_id text DEFAULT NULL) RETURNS void
              LANGUAGE plpgsql AS $$
              BEGIN
@@ -85,16 +85,20 @@ async fn admission_and_write_in_one_statement_spend_twice_and_in_two_or_in_one_f
             .trim_start_matches("SELECT ")
             .trim_end_matches(';'),
     );
-    let forms: [(&[&str], i64); 3] = [
-        (&[&one_statement], 2),
-        (&["{admit}", SPEND], 1),
-        (&["SELECT spend()"], 1),
+    let unprotected = "SELECT fence.unprotect('transfer')";
+    let forms: [(&str, &[&str], i64, Option<&str>); 4] = [
+        (unprotected, &[&one_statement], 2, None),
+        // The triggers of a protected table see what the writing statement sees: no admission.
+        ("", &[&one_statement], 1, Some("ZF002")),
+        ("", &["{admit}", SPEND], 1, None),
+        ("", &["SELECT spend()"], 1, None),
     ];
-    for (statements, times) in forms {
+    for (setup, statements, times, refused) in forms {
         let database = Database::guarded().await;
+        database.run(setup).await;
         database.run(&function).await;
         let outcome = spent(&database, 34, "BEGIN", statements).await;
-        assert_eq!(outcome, (times, None), "{statements:?}");
+        assert_eq!(outcome, (times, refused.map(str::to_owned)), "{statements:?}");
     }
 }
 

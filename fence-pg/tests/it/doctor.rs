@@ -289,11 +289,11 @@ async fn what_an_application_role_may_do_besides_is_found_and_mended() {
     // A right that comes through a group is found too.
     sound
         .finds_until(
-            &format!("GRANT {group} TO {role}; GRANT EXECUTE ON FUNCTION fence.protect TO {group}"),
+            &format!("GRANT {group} TO {role}; GRANT EXECUTE ON FUNCTION fence.protect(regclass, text, name[]) TO {group}"),
             "open",
             "function-granted",
             "fence.protect(regclass,text,name[])",
-            &format!("REVOKE EXECUTE ON FUNCTION fence.protect FROM {group}"),
+            &format!("REVOKE EXECUTE ON FUNCTION fence.protect(regclass, text, name[]) FROM {group}"),
         )
         .await;
     let version = sound

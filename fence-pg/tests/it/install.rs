@@ -7,7 +7,7 @@ use std::path::Path;
 use fence_pg::{GuardSha256, MIGRATIONS, guard_sha256};
 use pause_kit::services::for_tests;
 
-use crate::support::{CLASS, Database, admit, client, code, token};
+use crate::support::{CLASS, Database, admit, client, code, failure, token};
 
 fn files() -> Vec<(String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("sql");
@@ -311,7 +311,9 @@ async fn an_application_role_admits_and_writes_and_can_do_nothing_else() {
         assert_eq!(code(&app, sql).await, "42501", "{sql}");
     }
     // No trigger of its own can borrow a function of the guard.
-    app.batch_execute("CREATE TEMP TABLE t (k text)").await.unwrap();
+    database
+        .run(&format!("CREATE TABLE t (k text); GRANT TRIGGER ON t TO {role}"))
+        .await;
     let functions = app
         .query("SELECT oid::regproc::text FROM pg_proc WHERE pronamespace = 'fence'::regnamespace AND prorettype = 'trigger'::regtype", &[])
         .await
@@ -321,7 +323,9 @@ async fn an_application_role_admits_and_writes_and_can_do_nothing_else() {
         let function: &str = function.get(0);
         let borrow =
             format!("CREATE TRIGGER t AFTER INSERT ON t FOR EACH ROW EXECUTE FUNCTION {function}('c', 'k')");
-        assert_eq!(code(&app, &borrow).await, "42501", "{function}");
+        let error = failure(&app, &borrow).await;
+        assert_eq!(error.code().code(), "42501", "{function}");
+        assert!(error.message().contains("for function"), "{error:?}");
     }
 }
 

@@ -68,7 +68,7 @@ async fn what_would_be_refused_is_counted_by_table_role_application_and_reason_a
     assert_eq!(
         counted(&database).await,
         [
-            "public.heir till not-admitted 2 item-2",
+            "public.heir till not-admitted 1 item-2",
             "public.heir till truncate 1",
             "public.item till not-admitted 4 item-1",
             "public.item till truncate 1",
