@@ -1,15 +1,17 @@
 //! Rows that nobody names in a statement: written by foreign keys, by triggers, and through other tables.
 
+use tokio_postgres::Client;
+
 use crate::enforce::in_transaction;
 use crate::support::{Database, code};
 
 /// Accounts `a`, `b` and `d`; two orders of `a`, guarded by their account, and written as their foreign key says.
-async fn orders(actions: &str) -> (Database, tokio_postgres::Client) {
-    let database = Database::guarded().await;
+async fn orders(database: &Database, actions: &str) -> Client {
     let client = database.client().await;
     client
         .batch_execute(&format!(
-            "CREATE TABLE account (id text PRIMARY KEY);
+            "DROP TABLE IF EXISTS orders, account;
+             CREATE TABLE account (id text PRIMARY KEY);
              INSERT INTO account VALUES ('a'), ('b'), ('d');
              CREATE TABLE orders (id bigint PRIMARY KEY, account text DEFAULT 'd' REFERENCES account {actions});
              SELECT fence.declare('shop.account');
@@ -23,7 +25,7 @@ async fn orders(actions: &str) -> (Database, tokio_postgres::Client) {
     )
     .await
     .unwrap();
-    (database, client)
+    client
 }
 
 fn admit(key: &str) -> String {
@@ -32,6 +34,7 @@ fn admit(key: &str) -> String {
 
 #[tokio::test]
 async fn a_foreign_keys_action_is_refused_like_any_other_write_and_leaves_both_tables_as_they_were() {
+    let database = Database::guarded().await;
     // The action, the statement on the other table, and what must be admitted for it; None where nothing would do.
     for (actions, statement, keys) in [
         (
@@ -67,7 +70,7 @@ async fn a_foreign_keys_action_is_refused_like_any_other_write_and_leaves_both_t
             Some(vec!["a"]),
         ),
     ] {
-        let (database, client) = orders(actions).await;
+        let client = orders(&database, actions).await;
         let as_they_were = async || {
             let found = "SELECT count(*) FROM orders JOIN account ON account.id = orders.account WHERE account.id = 'a'";
             assert_eq!(database.number(found).await, 2, "{actions}");
@@ -202,7 +205,8 @@ async fn a_skipped_upsert_raises_nothing_and_a_refused_one_neither() {
 
 #[tokio::test]
 async fn a_deferred_trigger_that_writes_at_commit_writes_under_the_same_admission_or_not_at_all() {
-    let (database, client) = orders("").await;
+    let database = Database::guarded().await;
+    let client = orders(&database, "").await;
     client
         .batch_execute(
             "CREATE TABLE cart (id bigint PRIMARY KEY, account text NOT NULL);

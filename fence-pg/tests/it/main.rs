@@ -11,6 +11,8 @@ mod enforce;
 mod evict;
 mod field_actions;
 mod field_evidence;
+mod field_jobs;
+mod field_rows;
 mod field_tokens;
 mod install;
 mod isolation;
