@@ -195,10 +195,11 @@ async fn writes_and_is_refused(language: &Language) {
 /// A token of epoch 1.
 const TOKEN: i64 = (1 << 48) + 17;
 
-/// A database with the guard and the examples' table.
+/// A database with the guard and the examples' table, as the role of an application, and a connection as its owner.
 async fn orders() -> (DatabaseUrl, Client) {
-    let database = for_tests().await.fresh_database().await;
-    let (client, connection) = tokio_postgres::connect(database.as_str(), NoTls).await.unwrap();
+    let services = for_tests().await;
+    let owners = services.fresh_database().await;
+    let (client, connection) = tokio_postgres::connect(owners.as_str(), NoTls).await.unwrap();
     tokio::spawn(connection);
     let folder = root().join("fence-pg/sql");
     let mut files: Vec<PathBuf> = std::fs::read_dir(&folder)
@@ -206,10 +207,22 @@ async fn orders() -> (DatabaseUrl, Client) {
         .map(|entry| entry.unwrap().path())
         .collect();
     files.sort();
-    for file in files.into_iter().chain([root().join("examples/orders.sql")]) {
+    let table = root().join("examples/orders.sql");
+    for file in files.into_iter().chain([table.clone()]) {
         client.batch_execute(&read(&file)).await.unwrap();
     }
-    (database, client)
+    // What the file says that a program needs.
+    let login = services
+        .postgres()
+        .create_login(&format!("{}_app", owners.database()))
+        .await
+        .unwrap();
+    let text = read(&table);
+    let needed = text.lines().find_map(|line| line.strip_prefix("--   ")).unwrap();
+    let connects = format!("GRANT CONNECT ON DATABASE {} TO ROLE;", owners.database());
+    let grants = format!("{connects}{needed}").replace("ROLE", &login.role);
+    client.batch_execute(&grants).await.unwrap();
+    (services.postgres().url(owners.database(), &login), client)
 }
 
 async fn state(client: &Client) -> String {
