@@ -16,56 +16,112 @@ CREATE TABLE IF NOT EXISTS fence.high_water (
     PRIMARY KEY (class, key)
 ) WITH (fillfactor = 70);
 
--- Stamps every write of a mark with its transaction, and keeps the mark from falling, whoever writes it and however.
-CREATE OR REPLACE FUNCTION fence.stamp_mark() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+-- Remembers that this transaction admitted a key. Only chooses the words of a refusal; it is no evidence. Of each class the
+-- first key is kept.
+CREATE OR REPLACE FUNCTION fence.note_admitted(class text, key text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    admitted text := coalesce(current_setting('fence.admitted_classes', true), '');
+    noted text := coalesce(current_setting('fence.admitted', true), '');
 BEGIN
-    IF TG_OP = 'UPDATE' THEN
-        IF NEW.class IS DISTINCT FROM OLD.class OR NEW.key IS DISTINCT FROM OLD.key THEN
-            RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-                MESSAGE = format('the mark of class %s, key %L, cannot become another key''s', OLD.class, OLD.key),
-                HINT = 'Admit the other key: it gets a mark of its own.';
-        END IF;
-        IF NEW.token < OLD.token THEN
-            RAISE WARNING USING
-                MESSAGE = format('the mark of class %s, key %L, stays at %s: it never falls', OLD.class, OLD.key, OLD.token);
-            NEW.token := OLD.token;
-            NEW.grant_id := OLD.grant_id;
-        END IF;
+    IF position(E'\x1e' || class || E'\x1f' IN noted) = 0 THEN
+        PERFORM set_config('fence.admitted', noted || E'\x1e' || class || E'\x1f' || key, true);
     END IF;
+END
+$$;
+
+-- The first key of a class that this transaction admitted, for the words of a refusal; NULL when there is none.
+CREATE OR REPLACE FUNCTION fence.first_admitted(class text) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT substr(e.entry, length($1) + 2)
+    FROM unnest(string_to_array(current_setting('fence.admitted', true), E'\x1e')) AS e (entry)
+    WHERE starts_with(e.entry, $1 || E'\x1f') LIMIT 1
+$$;
+
+-- Stamps a first mark with its transaction, whoever writes it and however.
+CREATE OR REPLACE FUNCTION fence.stamp_first_mark() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
     NEW.admitted_xid := pg_current_xact_id();
     NEW.admitted_at := transaction_timestamp();
-    -- Only chooses the words of a refusal; it is no evidence. Of each class the first key is kept.
-    IF NOT NEW.class = ANY (string_to_array(admitted, ' ')) THEN
-        PERFORM set_config('fence.admitted_classes', ltrim(admitted || ' ' || NEW.class), true),
-            set_config('fence.admitted_keys', concat_ws(' ', nullif(current_setting('fence.admitted_keys', true), ''),
-                       NEW.class || ':' || encode(convert_to(NEW.key, 'UTF8'), 'hex')), true);
-    END IF;
+    PERFORM fence.note_admitted(NEW.class, NEW.key);
     RETURN NEW;
 END
 $$;
 
+-- Keeps a mark from falling and stamps it with its transaction, whoever writes its token and however. It runs after the row is
+-- written, and writes it once more where that is needed: a trigger that runs before would lock the row of every admission
+-- first, also of those that it has nothing to do with.
+CREATE OR REPLACE FUNCTION fence.stamp_mark() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    wanted fence.high_water := NEW;
+BEGIN
+    IF NEW.class IS DISTINCT FROM OLD.class OR NEW.key IS DISTINCT FROM OLD.key THEN
+        RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+            MESSAGE = format('the mark of class %s, key %L, cannot become another key''s', OLD.class, OLD.key),
+            HINT = 'Admit the other key: it gets a mark of its own.';
+    END IF;
+    wanted.admitted_xid := pg_current_xact_id();
+    wanted.admitted_at := transaction_timestamp();
+    IF NEW.token < OLD.token THEN
+        IF fence.may_fall(NEW.class, NEW.key, NEW.token) THEN
+            -- Lowering is no admission.
+            wanted.admitted_xid := OLD.admitted_xid;
+            wanted.admitted_at := OLD.admitted_at;
+        ELSE
+            RAISE WARNING USING
+                MESSAGE = format('the mark of class %s, key %L, stays at %s: it never falls', OLD.class, OLD.key, OLD.token);
+            wanted.token := OLD.token;
+            wanted.grant_id := OLD.grant_id;
+        END IF;
+    END IF;
+    PERFORM fence.note_admitted(NEW.class, NEW.key);
+    IF wanted.token <> NEW.token THEN
+        UPDATE fence.high_water h
+        SET token = wanted.token, grant_id = wanted.grant_id,
+            admitted_xid = wanted.admitted_xid, admitted_at = wanted.admitted_at
+        WHERE h.class = wanted.class AND h.key = wanted.key;
+    ELSIF wanted.admitted_xid <> NEW.admitted_xid OR wanted.admitted_at <> NEW.admitted_at THEN
+        UPDATE fence.high_water h SET admitted_xid = wanted.admitted_xid, admitted_at = wanted.admitted_at
+        WHERE h.class = wanted.class AND h.key = wanted.key;
+    END IF;
+    RETURN NULL;
+END
+$$;
+
+-- Keeps marks from being removed, but for those below their class's floor: they say nothing that the floor does not say.
 CREATE OR REPLACE FUNCTION fence.keep_mark() RETURNS trigger
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
+    IF TG_OP = 'DELETE' AND EXISTS (SELECT FROM fence.class c WHERE c.name = OLD.class AND OLD.token < c.floor) THEN
+        RETURN OLD;
+    END IF;
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
         MESSAGE = 'a mark is never removed',
         HINT = 'It outlives the rows that it guards: without it, an old token would be accepted again.';
 END
 $$;
 
-CREATE OR REPLACE TRIGGER stamp_mark BEFORE INSERT OR UPDATE ON fence.high_water
+CREATE OR REPLACE TRIGGER stamp_first_mark BEFORE INSERT ON fence.high_water
+    FOR EACH ROW EXECUTE FUNCTION fence.stamp_first_mark();
+CREATE OR REPLACE TRIGGER stamp_mark AFTER UPDATE OF class, key, token, grant_id ON fence.high_water
     FOR EACH ROW EXECUTE FUNCTION fence.stamp_mark();
-CREATE OR REPLACE TRIGGER keep_mark BEFORE DELETE OR TRUNCATE ON fence.high_water
+CREATE OR REPLACE TRIGGER keep_mark BEFORE DELETE ON fence.high_water
+    FOR EACH ROW EXECUTE FUNCTION fence.keep_mark();
+CREATE OR REPLACE TRIGGER keep_marks BEFORE TRUNCATE ON fence.high_water
     FOR EACH STATEMENT EXECUTE FUNCTION fence.keep_mark();
+ALTER TABLE fence.high_water ENABLE ALWAYS TRIGGER stamp_first_mark;
 ALTER TABLE fence.high_water ENABLE ALWAYS TRIGGER stamp_mark;
 ALTER TABLE fence.high_water ENABLE ALWAYS TRIGGER keep_mark;
+ALTER TABLE fence.high_water ENABLE ALWAYS TRIGGER keep_marks;
 
-REVOKE ALL ON FUNCTION fence.stamp_mark, fence.keep_mark FROM PUBLIC;
+REVOKE ALL ON FUNCTION fence.note_admitted, fence.first_admitted, fence.stamp_first_mark, fence.stamp_mark, fence.keep_mark
+    FROM PUBLIC;
 
 INSERT INTO fence.migration (name) VALUES ('0003_mark.sql') ON CONFLICT DO NOTHING;
 COMMIT;

@@ -70,46 +70,96 @@ AS $$
            AND l.transactionid = (SELECT h.xmax FROM fence.high_water h WHERE h.class = $1 AND h.key = $2))
 $$;
 
--- Takes a key for the rest of the transaction: its queue, then its mark's row where there is one. The admissions of one
--- transaction wait 2 s together, or as long as a stricter lock_timeout of the caller allows; then 55P03, naming who holds the
--- key. The caller's lock_timeout is the same before and after.
+-- What the admissions of one transaction have waited together. A sequence keeps it, because ROLLBACK TO SAVEPOINT takes
+-- everything else back, and a session reads its own last value from it, whatever the others do. It holds the transaction
+-- times 2^12, plus milliseconds.
+CREATE SEQUENCE IF NOT EXISTS fence.waited AS bigint;
+
+-- The milliseconds that this transaction's admissions have waited so far: 0 to 2000.
+CREATE OR REPLACE FUNCTION fence.waited_ms() RETURNS integer
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    kept bigint;
+BEGIN
+    kept := currval('fence.waited');
+    RETURN CASE WHEN kept >> 12 = pg_current_xact_id()::text::bigint THEN kept & 4095 ELSE 0 END;
+EXCEPTION WHEN object_not_in_prerequisite_state THEN
+    -- Nobody has waited in this session yet.
+    RETURN 0;
+END
+$$;
+
+-- Adds to it what has been waited since began.
+CREATE OR REPLACE FUNCTION fence.add_waited(before_ms integer, began timestamptz) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    PERFORM setval('fence.waited', (pg_current_xact_id()::text::bigint << 12)
+        | least(2000, before_ms + ceil(extract(epoch FROM clock_timestamp() - began) * 1000))::bigint);
+END
+$$;
+
+-- Takes a key's queue for the rest of the transaction; with its mark as well, the mark's row too, where there is one, for an
+-- admission or for whoever else is about to change it. The waits of one transaction are 2 s together, or as long as a stricter
+-- lock_timeout of the caller allows; then 55P03, naming who holds the key. The caller's lock_timeout is the same before and
+-- after.
+CREATE OR REPLACE FUNCTION fence.take_queue(class text, key text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF NOT pg_try_advisory_xact_lock(fence.queue_of(class, key)) THEN
+        PERFORM fence.wait_for_key(class, key, false);
+    END IF;
+END
+$$;
+
 CREATE OR REPLACE FUNCTION fence.take_key(class text, key text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
-DECLARE
-    queue bigint := fence.queue_of(take_key.class, take_key.key);
-    callers_setting text;
-    callers_ms integer;
-    began timestamptz;
-    -- What the earlier admissions of this transaction have waited.
-    waited_ms integer;
 BEGIN
-    IF pg_try_advisory_xact_lock(queue) THEN
+    IF pg_try_advisory_xact_lock(fence.queue_of(take_key.class, take_key.key)) THEN
         PERFORM FROM fence.high_water h WHERE h.class = take_key.class AND h.key = take_key.key FOR UPDATE SKIP LOCKED;
         IF FOUND OR NOT EXISTS (SELECT FROM fence.high_water h WHERE h.class = take_key.class AND h.key = take_key.key) THEN
             RETURN;
         END IF;
     END IF;
+    PERFORM fence.wait_for_key(take_key.class, take_key.key, true);
+END
+$$;
 
-    callers_setting := current_setting('lock_timeout');
-    callers_ms := fence.timeout_ms('lock_timeout');
-    waited_ms := coalesce(substring(current_setting('fence.waited_ms', true) FROM '^[0-9]{1,4}$')::integer, 0);
-    began := clock_timestamp();
-    PERFORM set_config('lock_timeout', fence.wait_left(began, waited_ms, callers_ms), true);
-    BEGIN
-        PERFORM pg_advisory_xact_lock(queue);
-        PERFORM set_config('lock_timeout', fence.wait_left(began, waited_ms, callers_ms), true);
-        PERFORM FROM fence.high_water h WHERE h.class = take_key.class AND h.key = take_key.key FOR UPDATE;
-    EXCEPTION WHEN lock_not_available THEN
+-- The wait of both. A mark's row is taken by writing it as it is: one that was only locked would bear that in its next version,
+-- and look locked to the next admission.
+CREATE OR REPLACE FUNCTION fence.wait_for_key(class text, key text, mark_too boolean) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+    callers_setting text := current_setting('lock_timeout');
+    callers_ms integer := fence.timeout_ms('lock_timeout');
+    began timestamptz := clock_timestamp();
+    before_ms integer := fence.waited_ms();
+BEGIN
+    PERFORM set_config('lock_timeout', fence.wait_left(began, before_ms, callers_ms), true);
+    PERFORM pg_advisory_xact_lock(fence.queue_of(wait_for_key.class, wait_for_key.key));
+    IF mark_too THEN
+        PERFORM set_config('lock_timeout', fence.wait_left(began, before_ms, callers_ms), true);
+        UPDATE fence.high_water h SET admitted_at = h.admitted_at
+        WHERE h.class = wait_for_key.class AND h.key = wait_for_key.key;
+    END IF;
+    PERFORM set_config('lock_timeout', callers_setting, true), fence.add_waited(before_ms, began);
+EXCEPTION
+    WHEN lock_not_available THEN
+        PERFORM fence.add_waited(before_ms, began);
         RAISE EXCEPTION USING ERRCODE = 'lock_not_available',
-            MESSAGE = format('class %s, key %L, is held by another transaction', take_key.class, take_key.key),
-            DETAIL = coalesce(fence.holders_of(take_key.class, take_key.key), 'whoever held it has just ended'),
+            MESSAGE = format('class %s, key %L, is held by another transaction', wait_for_key.class, wait_for_key.key),
+            DETAIL = coalesce(fence.holders_of(wait_for_key.class, wait_for_key.key), 'whoever held it has just ended'),
             HINT = 'Nothing was written. Try the whole transaction again later.';
-    END;
-    PERFORM set_config('lock_timeout', callers_setting, true);
-    waited_ms := least(2000, waited_ms + extract(epoch FROM clock_timestamp() - began) * 1000);
-    PERFORM set_config('fence.waited_ms', waited_ms::text, true);
+    WHEN OTHERS OR query_canceled THEN
+        -- A deadlock, or a statement that was cancelled: the caller may go on behind a savepoint.
+        PERFORM fence.add_waited(before_ms, began);
+        RAISE;
 END
 $$;
 
@@ -129,8 +179,10 @@ END
 $$;
 
 -- fence.describe_backend and describe_holder stay open to all: they tell nothing that PostgreSQL's own views do not.
-REVOKE ALL ON FUNCTION fence.timeout_ms, fence.wait_left, fence.queue_of, fence.holders_of, fence.take_key,
+REVOKE ALL ON FUNCTION fence.timeout_ms, fence.wait_left, fence.queue_of, fence.holders_of, fence.waited_ms,
+    fence.add_waited, fence.take_queue, fence.take_key, fence.wait_for_key,
     fence.bound_transaction FROM PUBLIC;
+REVOKE ALL ON SEQUENCE fence.waited FROM PUBLIC;
 
 INSERT INTO fence.migration (name) VALUES ('0004_wait.sql') ON CONFLICT DO NOTHING;
 COMMIT;
