@@ -175,15 +175,6 @@ BEGIN
 END
 $$;
 
--- The first key of a class that this transaction admitted, for the words of a refusal. NULL: none.
-CREATE OR REPLACE FUNCTION fence.first_admitted(class text) RETURNS text
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
-    SELECT convert_from(decode(split_part(e.entry, ':', 2), 'hex'), 'UTF8')
-    FROM unnest(string_to_array(current_setting('fence.admitted_keys', true), ' ')) WITH ORDINALITY AS e (entry, n)
-    WHERE split_part(e.entry, ':', 1) = $1 ORDER BY e.n LIMIT 1
-$$;
-
 -- Argument: class. TRUNCATE names no key, and no row either: neither OLD nor NEW is read here.
 CREATE OR REPLACE FUNCTION fence.refuse_truncate() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -467,7 +458,7 @@ END
 $$;
 
 REVOKE ALL ON FUNCTION fence.arguments_of, fence.key_expression, fence.asking, fence.guard_function, fence.unadmitted,
-    fence.first_admitted, fence.refuse_truncate, fence.protect(regclass, text, VARIADIC name[]),
+    fence.refuse_truncate, fence.protect(regclass, text, VARIADIC name[]),
     fence.protect(regclass, text, name, fence.mode), fence.protect(regclass, text, name[], fence.mode), fence.attach,
     fence.register_guarded, fence.unprotect, fence.detach, fence.members_of, fence.lock_tables, fence.left_of_second,
     fence.fire_always, fence.require_tables, fence.require_key_column FROM PUBLIC;

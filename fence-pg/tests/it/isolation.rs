@@ -105,36 +105,47 @@ async fn a_late_snapshot_is_tried_again_and_then_gets_its_answer() {
     for (revision, admitted) in [(33, false), (35, true)] {
         for level in ["REPEATABLE READ", "SERIALIZABLE"] {
             use sqlx::Executor as _;
-            let begin = format!("BEGIN ISOLATION LEVEL {level}");
+            let key = format!("{level} {revision}");
+            let begin = format!("BEGIN ISOLATION LEVEL {level}; SELECT FROM transfer");
             connection
-                .execute(sqlx::raw_sql(sqlx::AssertSqlSafe(begin)))
+                .execute(sqlx::raw_sql(sqlx::AssertSqlSafe(begin.clone())))
                 .await
                 .unwrap();
-            connection.execute("SELECT FROM transfer").await.unwrap();
-            database.run(&admit("acct-1", 34)).await;
-            let late = fence_pg::sqlx::admit(&mut connection, &claim("acct-1", revision)).await;
+            database.run(&admit(&key, 34)).await;
+            let late = fence_pg::sqlx::admit(&mut connection, &claim(&key, revision)).await;
             match late {
                 Err(GuardError::Retryable { sqlstate, .. }) => assert_eq!(sqlstate, "40001"),
                 other => panic!("{level}, revision {revision}: {other:?}"),
             }
             // Retrying the statement alone is answered as a failed transaction, not as stale.
-            let again = fence_pg::sqlx::admit(&mut connection, &claim("acct-1", revision)).await;
+            let again = fence_pg::sqlx::admit(&mut connection, &claim(&key, revision)).await;
             assert!(
                 matches!(&again, Err(GuardError::Database { sqlstate: Some(code), .. }) if code == "25P02"),
                 "{again:?}"
             );
             connection.execute("ROLLBACK").await.unwrap();
-        }
-        let whole = fence_pg::sqlx::begin_at(
-            &database.pool,
-            Isolation::Serializable,
-            &claim("acct-1", revision),
-        )
-        .await;
-        if admitted {
-            drop(whole.unwrap().commit(Effect::Applied).await.unwrap());
-        } else {
-            assert!(matches!(refused(whole), Refused::Claim(Refusal::Stale { .. })));
+
+            // A newer mark that the snapshot does show makes it stale at once, also when that was written again since.
+            connection
+                .execute(sqlx::raw_sql(sqlx::AssertSqlSafe(begin)))
+                .await
+                .unwrap();
+            database.run(&admit(&key, 34)).await;
+            let late = fence_pg::sqlx::admit(&mut connection, &claim(&key, revision)).await;
+            match late {
+                Err(GuardError::Retryable { sqlstate, .. }) if admitted => assert_eq!(sqlstate, "40001"),
+                Err(GuardError::Refused(Refused::Claim(Refusal::Stale { .. }))) if !admitted => {}
+                other => panic!("{level}, revision {revision}: {other:?}"),
+            }
+            connection.execute("ROLLBACK").await.unwrap();
+
+            let isolation = Isolation::Serializable;
+            let whole = fence_pg::sqlx::begin_at(&database.pool, isolation, &claim(&key, revision)).await;
+            if admitted {
+                drop(whole.unwrap().commit(Effect::Applied).await.unwrap());
+            } else {
+                assert!(matches!(refused(whole), Refused::Claim(Refusal::Stale { .. })));
+            }
         }
     }
 }
