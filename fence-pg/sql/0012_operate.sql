@@ -144,7 +144,7 @@ BEGIN
     RETURN EXISTS (
         SELECT FROM fence.danger_log d
         WHERE d.what = 'lower' AND d.class = may_fall.class AND d.key = may_fall.key AND d.after = may_fall.token::text
-          AND d.xid = pg_current_xact_id() AND d.xact_at = transaction_timestamp());
+          AND d.xid = pg_current_xact_id() AND d.at = transaction_timestamp());
 END
 $$;
 
