@@ -12,6 +12,7 @@ mod evict;
 mod field_actions;
 mod field_evidence;
 mod field_jobs;
+mod field_pooler;
 mod field_rows;
 mod field_tokens;
 mod install;
