@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::exit::Failure;
-use crate::{epoch, exit, prove, register, say, timeline, token};
+use crate::{doctor, epoch, exit, pg, prove, register, say, timeline, token};
 
 /// Proves that lock classes are fenced: pauses real holders past their lease, and watches the resource refuse their late
 /// writes.
@@ -30,6 +30,11 @@ enum Command {
     /// Begin an epoch, the upper part of every token, in a lock store
     #[command(subcommand)]
     Epoch(epoch::EpochCommand),
+    /// Guard tables of a PostgreSQL database
+    #[command(subcommand)]
+    Pg(pg::PgCommand),
+    /// Name every way around the guard that a PostgreSQL database leaves open, and the fix for each
+    Doctor(doctor::DoctorArguments),
     /// Own the processes of a run; `fence prove` starts this itself
     #[command(name = REAPER, hide = true)]
     Reaper,
@@ -47,6 +52,8 @@ impl Arguments {
             Command::Token(arguments) => exit::report(token::run(&arguments)),
             Command::Register(command) => exit::report(register::run(&command)),
             Command::Epoch(command) => exit::report(epoch::run(&command)),
+            Command::Pg(command) => exit::report(pg::run(&command)),
+            Command::Doctor(arguments) => exit::report(doctor::run(&arguments)),
             Command::Reaper => pause_kit::reaper::main(),
         }
     }

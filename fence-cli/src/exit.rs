@@ -12,10 +12,11 @@ use crate::say;
 pub(crate) const HELP: &str = "\
 Exit codes:
   0      proven; or the command did what it was asked
-  1      violated: a stale write was let in; with --danger-unfenced: every twin corrupts; or a register is not in order
+  1      violated: a stale write was let in; with --danger-unfenced: every twin corrupts; or a register is not in order,
+         doctor found something, or a key is still held
   2      wrong arguments or a wrong file; nothing was shown
   3      inconclusive: void, blind or unknown; nothing was shown either way
-  4      a service could not be found, reached or started
+  4      a service could not be found, reached or started, or was too busy: nothing was changed
   128+n  ended by signal n: 130 for SIGINT, 143 for SIGTERM";
 
 /// How a command ended.
@@ -27,6 +28,8 @@ pub(crate) enum Ending {
     Violated,
     /// 1: a register is not in order.
     OutOfOrder,
+    /// 1: something was found that is not as it should be.
+    Found,
     /// 3: nothing was shown either way.
     Inconclusive,
     /// 128 + n: a signal ended it.
@@ -37,7 +40,7 @@ impl Ending {
     fn code(self) -> u8 {
         match self {
             Ending::Done => 0,
-            Ending::Violated | Ending::OutOfOrder => 1,
+            Ending::Violated | Ending::OutOfOrder | Ending::Found => 1,
             Ending::Inconclusive => 3,
             Ending::Signal(number) => 128 + number,
         }

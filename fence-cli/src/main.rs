@@ -4,9 +4,11 @@
 
 mod arguments;
 mod config;
+mod doctor;
 mod epoch;
 mod exit;
 mod guard;
+mod pg;
 mod prove;
 mod proven_by;
 mod register;
