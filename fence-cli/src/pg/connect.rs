@@ -16,8 +16,7 @@ const CONNECT: Duration = Duration::from_secs(10);
 /// The database that a command is for.
 #[derive(Debug, Args)]
 pub(crate) struct DatabaseArguments {
-    /// The database, as postgresql://USER@HOST/NAME; without it the PG* variables and .pgpass say which. sslmode is verify-full
-    /// unless it is said or the server is on this machine; sslrootcert names your own authority's certificate
+    /// The database, as postgresql://USER@HOST/NAME [default: what the PG* variables and .pgpass say]
     #[arg(long, value_name = "URL", env = "DATABASE_URL", hide_env_values = true)]
     database_url: Option<String>,
 }

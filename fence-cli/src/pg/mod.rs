@@ -24,7 +24,10 @@ use crate::say;
 const HELP: &str = "\
 Everything here is SQL that psql can run as well: --dry-run prints it. Run it as the role that owns the database and the tables
 that are guarded; superuser rights are not needed. docs/postgresql.md goes through it in order; fence doctor then says what is
-still open.";
+still open.
+
+A server on another machine is verified: sslmode is verify-full unless the URL or PGSSLMODE says otherwise. Name the certificate of
+your own authority as sslrootcert in the URL or in PGSSLROOTCERT. Keep a password out of the URL: PGPASSWORD, or .pgpass.";
 
 #[derive(Debug, Subcommand)]
 #[command(after_help = HELP)]
