@@ -14,51 +14,45 @@ BEGIN;
 SET LOCAL client_min_messages = warning;
 LOCK TABLE fence.migration IN SHARE ROW EXCLUSIVE MODE;
 
--- The arguments of a trigger.
-CREATE OR REPLACE FUNCTION fence.doctor_words(arguments bytea) RETURNS text[]
-LANGUAGE plpgsql IMMUTABLE STRICT SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    rest bytea := arguments;
-    found text[] := '{}';
-    ends integer;
-BEGIN
-    LOOP
-        ends := position('\x00'::bytea IN rest);
-        EXIT WHEN ends = 0;
-        found := found || convert_from(substring(rest FROM 1 FOR ends - 1), getdatabaseencoding());
-        rest := substring(rest FROM ends + 1);
-    END LOOP;
-    RETURN found;
-END
-$$;
+DROP FUNCTION IF EXISTS fence.doctor_words(bytea), fence.guarded_tables(), fence.guarded_relations();
 
--- Each guarded table: by which guard, for which class, with which columns.
+-- Each guarded table: what protect was called for, and what has a guard's trigger all the same.
 CREATE OR REPLACE FUNCTION fence.guarded_tables()
-RETURNS TABLE (root oid, guard text, class text, key_columns text[], token_column text)
+RETURNS TABLE (root oid, guard text, class text, key_columns name[], token_column name)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
-    SELECT t.tgrelid, 'mark', a.words[1], a.words[2:], NULL
-    FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid, fence.doctor_words(t.tgargs) AS a (words)
-    WHERE t.tgname = 'fence_enforce' AND t.tgparentid = 0 AND p.pronamespace = 'fence'::regnamespace
+    SELECT g.relation::oid, g.guard, g.class, g.key_columns, g.token_column
+    FROM fence.guarded g JOIN pg_class c ON c.oid = g.relation
     UNION ALL
-    SELECT t.tgrelid, 'column', a.words[1], a.words[2:2], a.words[3]
-    FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid, fence.doctor_words(t.tgargs) AS a (words)
-    WHERE t.tgname = 'fence_column' AND t.tgparentid = 0 AND p.pronamespace = 'fence'::regnamespace
+    SELECT t.relation::oid, t.guard, t.class, t.key_columns, t.token_column
+    FROM fence.guard_trigger t
+    WHERE NOT t.of_parent
+      AND NOT EXISTS (SELECT FROM fence.guarded g WHERE g.relation = t.relation AND g.guard = t.guard)
+      AND NOT EXISTS (SELECT FROM pg_inherits i JOIN fence.guard_trigger p ON p.relation = i.inhparent
+                      WHERE i.inhrelid = t.relation AND p.guard = t.guard)
 $$;
 
 -- The guarded tables, their partitions and the tables that inherit from them, at every depth.
 CREATE OR REPLACE FUNCTION fence.guarded_relations()
-RETURNS TABLE (relation oid, root oid, guard text, class text, key_columns text[], token_column text)
+RETURNS TABLE (relation oid, root oid, guard text, class text, key_columns name[], token_column name)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
-    WITH RECURSIVE tree (relation, root, guard, class, key_columns, token_column) AS (
-        SELECT g.root, g.root, g.guard, g.class, g.key_columns, g.token_column FROM fence.guarded_tables() g
-        UNION
-        SELECT i.inhrelid, t.root, t.guard, t.class, t.key_columns, t.token_column
-        FROM tree t JOIN pg_inherits i ON i.inhparent = t.relation
-    )
-    SELECT * FROM tree
+    SELECT m.relation::oid, g.root, g.guard, g.class, g.key_columns, g.token_column
+    FROM fence.guarded_tables() g, unnest(fence.members_of(g.root)) AS m (relation)
+$$;
+
+-- Whether a column is unique in a table, or, in a partitioned one, together with columns that it is partitioned by.
+CREATE OR REPLACE FUNCTION fence.is_unique(relation oid, key_column name) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT EXISTS (
+        SELECT FROM pg_index i
+        WHERE i.indrelid = $1 AND i.indisunique AND i.indisvalid AND i.indpred IS NULL
+          AND (SELECT bool_and(n.attnum = a.attnum OR n.attnum = ANY (coalesce(p.partattrs::smallint[], '{}')))
+                      AND bool_or(n.attnum = a.attnum)
+               FROM unnest((i.indkey::smallint[])[0:i.indnkeyatts - 1]) AS n (attnum)
+               JOIN pg_attribute a ON a.attrelid = $1 AND a.attname = $2
+               LEFT JOIN pg_partitioned_table p ON p.partrelid = $1))
 $$;
 
 -- Tables: what should keep their rows, and what goes past it.
@@ -67,30 +61,36 @@ RETURNS TABLE (severity text, finding text, object text, detail text, fix text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
     WITH tree AS (
-        SELECT g.*, g.relation::regclass::text AS name, c.relispartition, g.relation <> g.root AS below,
+        SELECT g.*, g.relation::regclass::text AS name, c.relkind, g.relation <> g.root AND NOT c.relispartition AS heir,
                format('SELECT fence.%s(%L, %L, %s)', CASE g.guard WHEN 'mark' THEN 'protect' ELSE 'protect_column' END,
                       g.root::regclass, g.class,
                       (SELECT string_agg(quote_literal(k.name), ', ' ORDER BY k.n)
                        FROM unnest(g.key_columns || g.token_column) WITH ORDINALITY AS k (name, n) WHERE k.name IS NOT NULL))
                    AS again
         FROM fence.guarded_relations() g JOIN pg_class c ON c.oid = g.relation
-    ), wanted AS (
-        SELECT t.*, w.trigger_name, w.what
+    ), looked AS (
+        SELECT t.*, w.trigger_name, w.what, g.tgenabled
         FROM tree t JOIN (VALUES
-            ('mark', 'fence_enforce', 'writes of rows'), ('mark', 'fence_truncate', 'TRUNCATE'),
+            ('mark', 'fence_enforce', 'a write of its rows'), ('mark', 'fence_truncate', 'TRUNCATE'),
             ('column', 'fence_column', 'an UPDATE that lowers the token'),
             ('column', 'zz_fence_column_move', 'an UPDATE that lowers the token and moves the row to another partition')
         ) AS w (guard, trigger_name, what) USING (guard)
-    ), looked AS (
-        SELECT w.*, t.tgenabled FROM wanted w
-        LEFT JOIN pg_trigger t ON t.tgrelid = w.relation AND t.tgname = w.trigger_name
-            AND t.tgfoid IN (SELECT p.oid FROM pg_proc p WHERE p.pronamespace = 'fence'::regnamespace)
+        LEFT JOIN pg_trigger g ON g.tgrelid = t.relation AND g.tgname = w.trigger_name
+            AND g.tgfoid IN (SELECT p.oid FROM pg_proc p WHERE p.pronamespace = 'fence'::regnamespace)
+        WHERE t.relkind <> 'f'
+    ), unguarded_heir AS (
+        SELECT DISTINCT l.relation, l.name, l.root, l.guard, l.again FROM looked l
+        WHERE l.heir AND l.trigger_name IN ('fence_enforce', 'fence_column') AND l.tgenabled IS NULL
     )
-    SELECT 'open',
-           CASE WHEN l.trigger_name = 'fence_truncate' THEN 'truncate-unguarded'
-                WHEN l.below AND NOT l.relispartition THEN 'child-unguarded' ELSE 'trigger-missing' END,
+    SELECT 'open', 'child-unguarded', h.name,
+           format('%s inherits from guarded table %s, and has no guard: writes to it are not refused', h.name, h.root::regclass),
+           h.again
+    FROM unguarded_heir h
+    UNION ALL
+    SELECT 'open', CASE l.trigger_name WHEN 'fence_truncate' THEN 'truncate-unguarded' ELSE 'trigger-missing' END,
            l.name, format('%s has no trigger %s: %s is not refused', l.name, l.trigger_name, l.what), l.again
-    FROM looked l WHERE l.tgenabled IS NULL
+    FROM looked l
+    WHERE l.tgenabled IS NULL AND NOT EXISTS (SELECT FROM unguarded_heir h WHERE h.relation = l.relation AND h.guard = l.guard)
     UNION ALL
     SELECT 'open', CASE l.tgenabled WHEN 'D' THEN 'trigger-off' ELSE 'trigger-not-always' END, l.name,
            format(CASE l.tgenabled
@@ -99,6 +99,26 @@ AS $$
                   ELSE 'trigger %2$s of %1$s is not ALWAYS: %3$s is not refused under session_replication_role = replica, '
                        'nor when it is replicated' END, l.name, l.trigger_name, l.what), l.again
     FROM looked l WHERE l.tgenabled <> 'A'
+    UNION ALL
+    SELECT 'open', 'foreign-member', t.name,
+           format('%s, a part of guarded table %s, keeps its rows elsewhere: whoever writes there is not refused', t.name,
+                  t.root::regclass),
+           format('Detach it, or guard the table that its rows are stored in, in its own database')
+    FROM tree t WHERE t.relkind = 'f'
+    UNION ALL
+    SELECT CASE WHEN n.now IS NULL THEN 'weak' ELSE 'open' END,
+           CASE WHEN n.now IS NULL THEN 'table-gone' ELSE 'table-recreated' END, g.name,
+           CASE WHEN n.now IS NULL THEN format('%s was guarded for class %s, and is gone', g.name, g.class)
+                ELSE format('%s was guarded for class %s; the table of that name is another one now, and not guarded', g.name, g.class)
+           END,
+           format('DELETE FROM fence.guarded WHERE relation = %s', g.relation::oid)
+           || CASE WHEN n.now IS NULL THEN '' ELSE format('; SELECT fence.protect%s(%L, %L, %s)',
+                   CASE g.guard WHEN 'mark' THEN '' ELSE '_column' END, g.name, g.class,
+                   (SELECT string_agg(quote_literal(k.name), ', ' ORDER BY k.n)
+                    FROM unnest(g.key_columns || g.token_column) WITH ORDINALITY AS k (name, n) WHERE k.name IS NOT NULL)) END
+    FROM fence.guarded g, to_regclass(g.name) AS n (now)
+    WHERE NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = g.relation)
+      AND NOT EXISTS (SELECT FROM fence.guarded o WHERE o.relation = n.now AND o.guard = g.guard)
     UNION ALL
     -- What a partition keeps when it is detached is the trigger on TRUNCATE; those for rows go.
     SELECT 'open', 'partition-former', t.tgrelid::regclass::text,
@@ -121,10 +141,18 @@ AS $$
                   CASE WHEN a.attname IS NULL THEN 'is gone'
                        WHEN a.atttypid <> 'int8'::regtype THEN 'is ' || format_type(a.atttypid, a.atttypmod) || ', not bigint'
                        ELSE 'may be NULL, and NULL guards nothing' END),
-           format('ALTER TABLE %s ALTER COLUMN %I %s', t.name, t.token_column,
-                  CASE WHEN a.attname IS NULL OR a.atttypid <> 'int8'::regtype THEN 'TYPE bigint' ELSE 'SET NOT NULL' END)
+           format('ALTER TABLE %s %s', t.name,
+                  CASE WHEN a.attname IS NULL THEN format('ADD COLUMN %I bigint NOT NULL DEFAULT 0', t.token_column)
+                       WHEN a.atttypid <> 'int8'::regtype THEN format('ALTER COLUMN %I TYPE bigint', t.token_column)
+                       ELSE format('ALTER COLUMN %I SET NOT NULL', t.token_column) END)
     FROM tree t LEFT JOIN pg_attribute a ON a.attrelid = t.relation AND a.attname = t.token_column AND NOT a.attisdropped
     WHERE t.guard = 'column' AND (a.attname IS NULL OR a.atttypid <> 'int8'::regtype OR NOT a.attnotnull)
+    UNION ALL
+    SELECT 'open', 'key-not-unique', t.name,
+           format('key column %I of %s has no unique index: a second row of one key, as a MERGE or a later INSERT makes it, is '
+                  'written under any token', t.key_columns[1], t.name),
+           format('CREATE UNIQUE INDEX ON %s (%I)', t.name, t.key_columns[1])
+    FROM tree t WHERE t.guard = 'column' AND t.relation = t.root AND NOT fence.is_unique(t.relation, t.key_columns[1])
     UNION ALL
     SELECT 'weak', 'key-column', t.name,
            format('key column %s of %s %s', quote_ident(k.name), t.name,
@@ -420,10 +448,11 @@ AS $$
       AND NOT coalesce('search_path=pg_catalog, pg_temp' = ANY (p.proconfig), false)
     UNION ALL
     SELECT 'open', 'guard-trigger', w.name,
-           format('trigger %s of %s %s: the mark may fall or be removed', w.trigger_name, w.name,
+           format('trigger %s of %s %s: what it keeps may fall or be removed', w.trigger_name, w.name,
                   CASE WHEN t.tgenabled IS NULL THEN 'is missing' WHEN t.tgenabled = 'D' THEN 'is off' ELSE 'is not ALWAYS' END),
            'Apply every file of the guard''s sql folder again, in name order.'
-    FROM (VALUES ('fence.high_water', 'stamp_mark'), ('fence.high_water', 'keep_mark')) AS w (name, trigger_name)
+    FROM (VALUES ('fence.high_water', 'stamp_mark'), ('fence.high_water', 'keep_mark'),
+                 ('fence.danger_log', 'keep_danger_log')) AS w (name, trigger_name)
     LEFT JOIN pg_trigger t ON t.tgrelid = w.name::regclass AND t.tgname = w.trigger_name
     WHERE t.tgenabled IS DISTINCT FROM 'A'
 $$;
@@ -438,6 +467,27 @@ AS $$
                   CASE WHEN EXISTS (SELECT FROM fence.high_water h WHERE h.class = c.name) THEN ', which has marks' ELSE '' END),
            format('SELECT fence.protect(TABLE, %L, KEY COLUMN)', c.name)
     FROM fence.class c WHERE NOT EXISTS (SELECT FROM fence.guarded_tables() g WHERE g.class = c.name)
+    UNION ALL
+    SELECT 'open', 'class-' || c.mode, c.name,
+           CASE c.mode WHEN 'observe'
+                THEN format('class %s observes: a write without admission is let through; %s in the last day', c.name,
+                            CASE o.n WHEN 0 THEN 'there was none' WHEN 1 THEN '1 transaction did so'
+                                     ELSE o.n || ' transactions did so' END)
+                ELSE format('class %s stands by: what logical replication writes is let through', c.name) END,
+           CASE WHEN o.n = 0 THEN '' ELSE 'SELECT * FROM fence.observed shows who; then ' END
+           || format('SELECT fence.enforce(%L)', c.name)
+    FROM fence.class c, LATERAL (
+        SELECT coalesce(sum(v.transactions), 0) AS n FROM fence.observed v
+        WHERE v.class = c.name AND v.last_at > clock_timestamp() - interval '1 day'
+    ) o
+    WHERE c.mode <> 'enforce'
+    UNION ALL
+    SELECT 'weak', CASE d.what WHEN 'danger_bypass' THEN 'bypass-used' ELSE 'mark-lowered' END, d.class,
+           format('%s: role %s, %s, at %s: %s', d.what, d.role, coalesce(d.application_name, 'without a name'),
+                  date_trunc('second', d.at), d.reason),
+           'Nothing to mend: fence.danger_log keeps it, and it is named for a day.'
+    FROM fence.danger_log d
+    WHERE d.what IN ('danger_bypass', 'danger_lower') AND d.at > clock_timestamp() - interval '1 day'
     UNION ALL
     SELECT 'weak', 'tier-without-epoch', c.name,
            format('tier %s of class %s has no registered epoch: every token is refused', c.tier, c.name),
@@ -510,7 +560,7 @@ BEGIN
 END
 $$;
 
-REVOKE ALL ON FUNCTION fence.doctor_words, fence.guarded_tables, fence.guarded_relations, fence.doctor_tables,
+REVOKE ALL ON FUNCTION fence.guarded_tables, fence.guarded_relations, fence.is_unique, fence.doctor_tables,
     fence.guard_owners, fence.roles_in_use, fence.setting_of, fence.doctor_roles, fence.owns, fence.granted, fence.may_set,
     fence.doctor_guard, fence.doctor_classes, fence.doctor_server, fence.doctor FROM PUBLIC;
 

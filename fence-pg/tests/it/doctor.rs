@@ -135,6 +135,7 @@ async fn every_state_of_a_guarded_tables_triggers_is_found_and_mended() {
             "trigger-off",
         ),
         ("DROP TRIGGER fence_truncate ON transfer", "truncate-unguarded"),
+        ("DROP TRIGGER fence_enforce ON transfer", "trigger-missing"),
     ] {
         sound.finds(state, "open", finding, "public.transfer").await;
     }
@@ -186,6 +187,59 @@ async fn partitions_are_looked_at_one_by_one() {
             "partition-former",
             "public.part_2",
             "DROP TRIGGER fence_truncate ON part_2",
+        )
+        .await;
+}
+
+#[tokio::test]
+async fn tables_that_come_to_inherit_and_tables_that_were_made_anew_are_found() {
+    let sound = Sound::new().await;
+    sound
+        .database
+        .run("CREATE TABLE heir () INHERITS (transfer); CREATE TABLE heir_s_heir () INHERITS (heir)")
+        .await;
+    let found: Vec<String> = sound.findings().await.into_iter().map(|found| found.2).collect();
+    assert_eq!(found, ["public.heir", "public.heir_s_heir"]);
+    sound
+        .finds("DROP TABLE heir_s_heir", "open", "child-unguarded", "public.heir")
+        .await;
+    sound
+        .finds(
+            "DROP TABLE opened; CREATE TABLE opened (id bigint PRIMARY KEY)",
+            "open",
+            "table-recreated",
+            "public.opened",
+        )
+        .await;
+    sound
+        .superuser
+        .batch_execute("CREATE TABLE more (id uuid); SELECT fence.protect('more', 'paydb.open', 'id')")
+        .await
+        .unwrap();
+    sound
+        .finds("DROP TABLE more", "weak", "table-gone", "public.more")
+        .await;
+}
+
+#[tokio::test]
+async fn a_part_whose_rows_are_elsewhere_is_found() {
+    let sound = Sound::new().await;
+    sound
+        .superuser
+        .batch_execute(
+            "CREATE EXTENSION file_fdw; CREATE SERVER files FOREIGN DATA WRAPPER file_fdw;
+             CREATE FOREIGN TABLE far (id bigint, from_account text NOT NULL, amount bigint NOT NULL)
+                 SERVER files OPTIONS (filename '/nonexistent')",
+        )
+        .await
+        .unwrap();
+    sound
+        .finds_until(
+            "ALTER FOREIGN TABLE far ALTER COLUMN id SET NOT NULL; ALTER FOREIGN TABLE far INHERIT transfer",
+            "open",
+            "foreign-member",
+            "public.far",
+            "ALTER FOREIGN TABLE far NO INHERIT transfer",
         )
         .await;
 }
@@ -292,7 +346,7 @@ async fn what_an_application_role_may_do_besides_is_found_and_mended() {
             &format!("GRANT {group} TO {role}; GRANT EXECUTE ON FUNCTION fence.protect(regclass, text, name[]) TO {group}"),
             "open",
             "function-granted",
-            "fence.protect(regclass,text,name[])",
+            "fence.register_epoch(text,integer,bigint)",
             &format!("REVOKE EXECUTE ON FUNCTION fence.protect(regclass, text, name[]) FROM {group}"),
         )
         .await;
@@ -401,12 +455,48 @@ async fn classes_that_guard_nothing_or_take_nothing_are_found() {
         )
         .await;
     sound
+        .finds(
+            &format!("SELECT fence.danger_relax('{OPEN}', 'observe', 'a test')"),
+            "open",
+            "class-observe",
+            OPEN,
+        )
+        .await;
+    sound
+        .finds(
+            &format!("SELECT fence.danger_relax('{OPEN}', 'standby', 'a test')"),
+            "open",
+            "class-standby",
+            OPEN,
+        )
+        .await;
+    sound
         .finds_until(
             "SELECT fence.declare('paydb.far', 'away'); CREATE TABLE far (id int PRIMARY KEY); SELECT fence.protect('far', 'paydb.far', 'id')",
             "weak",
             "tier-without-epoch",
             "paydb.far",
             "SELECT fence.register_epoch('away', 7)",
+        )
+        .await;
+}
+
+#[tokio::test]
+async fn a_bypass_is_named_for_a_day() {
+    let sound = Sound::new().await;
+    let bypass = format!(
+        "BEGIN; SELECT fence.danger_bypass('{CLASS}', 'a repair by hand');
+         INSERT INTO transfer (from_account, amount) VALUES ('acct-9', 1); COMMIT"
+    );
+    sound
+        .finds_until(
+            &bypass,
+            "weak",
+            "bypass-used",
+            CLASS,
+            "ALTER TABLE fence.danger_log DISABLE TRIGGER keep_danger_log;
+             UPDATE fence.danger_log SET at = at - interval '25 hours';
+             ALTER TABLE fence.danger_log ENABLE ALWAYS TRIGGER keep_danger_log",
         )
         .await;
 }
@@ -473,6 +563,14 @@ async fn the_column_guards_limits_are_found_where_they_are_open() {
             "token-column-readable",
             "public.batch",
             &format!("REVOKE SELECT (fence_token) ON batch FROM {role}"),
+        )
+        .await;
+    sound
+        .finds(
+            "ALTER TABLE batch DROP CONSTRAINT batch_pkey",
+            "open",
+            "key-not-unique",
+            "public.batch",
         )
         .await;
     sound
