@@ -152,7 +152,8 @@ AS $$
            format('key column %I of %s has no unique index: a second row of one key, as a MERGE or a later INSERT makes it, is '
                   'written under any token', t.key_columns[1], t.name),
            format('CREATE UNIQUE INDEX ON %s (%I)', t.name, t.key_columns[1])
-    FROM tree t WHERE t.guard = 'column' AND t.relation = t.root AND NOT fence.is_unique(t.relation, t.key_columns[1])
+    FROM tree t JOIN pg_attribute a ON a.attrelid = t.relation AND a.attname = t.key_columns[1] AND NOT a.attisdropped
+    WHERE t.guard = 'column' AND t.relation = t.root AND NOT fence.is_unique(t.relation, t.key_columns[1])
     UNION ALL
     SELECT 'weak', 'key-column', t.name,
            format('key column %s of %s %s', quote_ident(k.name), t.name,
@@ -466,7 +467,9 @@ AS $$
            format('no table is protected for class %s%s: a write that forgets its admission is not refused', c.name,
                   CASE WHEN EXISTS (SELECT FROM fence.high_water h WHERE h.class = c.name) THEN ', which has marks' ELSE '' END),
            format('SELECT fence.protect(TABLE, %L, KEY COLUMN)', c.name)
-    FROM fence.class c WHERE NOT EXISTS (SELECT FROM fence.guarded_tables() g WHERE g.class = c.name)
+    FROM fence.class c
+    WHERE NOT EXISTS (SELECT FROM fence.guarded_tables() g WHERE g.class = c.name)
+      AND NOT EXISTS (SELECT FROM fence.guarded g WHERE g.class = c.name)
     UNION ALL
     SELECT 'open', 'class-' || c.mode, c.name,
            CASE c.mode WHEN 'observe'
@@ -494,6 +497,26 @@ AS $$
            format('SELECT fence.register_epoch(%L, 1), with the epoch of the tier''s lock store', c.tier)
     FROM fence.class c
     WHERE c.tier IS NOT NULL AND NOT EXISTS (SELECT FROM fence.epoch_range r WHERE r.tier = c.tier)
+$$;
+
+-- What the database remembers of itself, and whether anybody else does.
+CREATE OR REPLACE FUNCTION fence.doctor_history()
+RETURNS TABLE (severity text, finding text, object text, detail text, fix text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT 'open', 'history-in-doubt', 'history', format('every admission is refused (ZF008): %s', h.reason),
+           'Register an epoch above every one that was ever granted from, SELECT fence.register_epoch(TIER, EPOCH), then SELECT '
+           'fence.acknowledge(''REASON''); after a planned switchover that lost nothing, SELECT fence.acknowledge(''REASON'', '
+           'nothing_lost => true)'
+    FROM fence.history_status() h WHERE h.state <> 'known'
+    UNION ALL
+    SELECT 'weak', 'no-outside-memory', 'history',
+           CASE WHEN h.outside_memory_at IS NULL THEN 'no memory of this database was ever taken'
+                ELSE format('the last memory of this database was taken at %s', date_trunc('second', h.outside_memory_at)) END
+           || ': a volume or directory that is put back as it was goes unnoticed, and with it the newest marks',
+           'Keep what SELECT fence.remember() returns on another machine, every day: fence doctor --memory FILE does so'
+    FROM fence.history_status() h
+    WHERE h.outside_memory_at IS NULL OR h.outside_memory_at < clock_timestamp() - interval '7 days'
 $$;
 
 -- The server.
@@ -547,6 +570,7 @@ BEGIN
             UNION SELECT * FROM fence.doctor_roles(roles)
             UNION SELECT * FROM fence.doctor_guard()
             UNION SELECT * FROM fence.doctor_classes()
+            UNION SELECT * FROM fence.doctor_history()
             UNION SELECT * FROM fence.doctor_server()
             UNION
             SELECT 'open', 'no-application-role', 'fence',
@@ -562,7 +586,7 @@ $$;
 
 REVOKE ALL ON FUNCTION fence.guarded_tables, fence.guarded_relations, fence.is_unique, fence.doctor_tables,
     fence.guard_owners, fence.roles_in_use, fence.setting_of, fence.doctor_roles, fence.owns, fence.granted, fence.may_set,
-    fence.doctor_guard, fence.doctor_classes, fence.doctor_server, fence.doctor FROM PUBLIC;
+    fence.doctor_guard, fence.doctor_classes, fence.doctor_history, fence.doctor_server, fence.doctor FROM PUBLIC;
 
 INSERT INTO fence.migration (name) VALUES ('0014_doctor.sql') ON CONFLICT DO NOTHING;
 COMMIT;

@@ -31,7 +31,8 @@ impl Sound {
                 "GRANT CONNECT ON DATABASE {name} TO {role};
                  GRANT SELECT, INSERT, UPDATE, DELETE ON transfer TO {role};
                  SELECT fence.grant_application('{role}');
-                 CREATE TABLE opened (id bigint PRIMARY KEY); SELECT fence.protect('opened', '{OPEN}', 'id')"
+                 CREATE TABLE opened (id bigint PRIMARY KEY); SELECT fence.protect('opened', '{OPEN}', 'id');
+                 SELECT fence.remember()"
             ))
             .await;
         let superuser = database.superuser().await;
@@ -343,11 +344,11 @@ async fn what_an_application_role_may_do_besides_is_found_and_mended() {
     // A right that comes through a group is found too.
     sound
         .finds_until(
-            &format!("GRANT {group} TO {role}; GRANT EXECUTE ON FUNCTION fence.protect(regclass, text, name[]) TO {group}"),
+            &format!("GRANT {group} TO {role}; GRANT EXECUTE ON FUNCTION fence.register_epoch TO {group}"),
             "open",
             "function-granted",
             "fence.register_epoch(text,integer,bigint)",
-            &format!("REVOKE EXECUTE ON FUNCTION fence.protect(regclass, text, name[]) FROM {group}"),
+            &format!("REVOKE EXECUTE ON FUNCTION fence.register_epoch FROM {group}"),
         )
         .await;
     let version = sound
@@ -479,6 +480,34 @@ async fn classes_that_guard_nothing_or_take_nothing_are_found() {
             "SELECT fence.register_epoch('away', 7)",
         )
         .await;
+}
+
+#[tokio::test]
+async fn a_history_in_doubt_and_one_that_nobody_else_remembers_are_found() {
+    let sound = Sound::new().await;
+    sound
+        .finds_until(
+            "SELECT fence.stop('a test')",
+            "open",
+            "history-in-doubt",
+            "history",
+            "SELECT fence.acknowledge('a test', nothing_lost => true)",
+        )
+        .await;
+    for forget in [
+        "DELETE FROM fence.memory",
+        "UPDATE fence.memory SET at = at - interval '8 days'",
+    ] {
+        sound
+            .finds_until(
+                forget,
+                "weak",
+                "no-outside-memory",
+                "history",
+                "SELECT fence.remember()",
+            )
+            .await;
+    }
 }
 
 #[tokio::test]
