@@ -15,7 +15,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT p.oid::regprocedure FROM pg_proc p
     WHERE p.pronamespace = 'fence'::regnamespace
-      AND p.proname IN ('admit', 'admit_many', 'raise_mark', 'key', 'blockers', 'explain_column', 'explain_block',
+      AND p.proname IN ('admit', 'admit_many', 'raise_mark', 'key', 'explain_column', 'explain_block',
                         'describe_backend', 'describe_holder')
 $$;
 

@@ -69,6 +69,7 @@ impl DatabaseArguments {
         let options = match &self.database_url {
             None => PgConnectOptions::new(),
             Some(url) => {
+                require_postgresql(url)?;
                 require_known_parameters(url)?;
                 url.parse().map_err(ConnectError::Url)?
             }
@@ -176,6 +177,16 @@ const KNOWN: [&str; 17] = [
     "application_name",
     "options",
 ];
+
+/// The driver takes any scheme.
+fn require_postgresql(url: &str) -> Result<(), ConnectError> {
+    match url.split_once("://") {
+        Some((scheme, _)) if scheme != "postgresql" && scheme != "postgres" => Err(ConnectError::Scheme {
+            scheme: scheme.to_owned(),
+        }),
+        _ => Ok(()),
+    }
+}
 
 fn require_known_parameters(url: &str) -> Result<(), ConnectError> {
     for (name, _) in parameters(url) {

@@ -12,6 +12,12 @@ pub(super) enum ConnectError {
     /// The URL is wrong.
     #[error("the database URL is not of the form postgresql://USER@HOST:PORT/NAME")]
     Url(#[source] sqlx::Error),
+    /// The URL is for something else.
+    #[error("the database URL begins with {scheme}, and not with postgresql")]
+    Scheme {
+        /// As it is written.
+        scheme: String,
+    },
     /// The URL has a parameter that does not exist.
     #[error("the database URL has no parameter {name}")]
     Parameter {
@@ -46,7 +52,7 @@ impl ConnectError {
         let said = crate::exit::chain(&source);
         let advice = if !verifies {
             ""
-        } else if said.contains("UnknownIssuer") || said.contains("unknown issuer") {
+        } else if said.contains("UnknownIssuer") || said.contains("BadSignature") {
             ", whose certificate comes from an authority that this machine does not know: name its file in PGSSLROOTCERT, or as sslrootcert in the URL"
         } else if said.contains("NotValidForName") || said.contains("not valid for name") {
             ", whose certificate is for another name: connect by the name that it is for"

@@ -2,10 +2,14 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod command;
+mod database;
+mod doctor;
 mod faults;
 mod files;
 mod output;
+mod pg;
 mod risks;
 mod selection;
 mod timeline;
+mod tls;
 mod token;

@@ -102,7 +102,6 @@ async fn a_granted_role_writes_under_the_guard_and_can_do_nothing_else_of_it() {
         let known = [
             "admit",
             "admit_many",
-            "blockers",
             "describe_backend",
             "describe_holder",
             "explain_block",
