@@ -1,6 +1,7 @@
 //! `fence pg`, each of its commands against a real database.
 
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use pause_kit::services::for_tests;
 use sqlx::Row as _;
@@ -409,16 +410,23 @@ fn what_cannot_be_reached_or_is_spelt_wrong_is_told_apart() {
 
 #[tokio::test]
 async fn a_session_says_which_command_it_is_for() {
-    let database = Database::guarded().await;
+    let database = Database::migrated().await;
     let mut holder = database.connection().await;
-    run(&mut holder, "BEGIN; LOCK TABLE orders IN ACCESS SHARE MODE")
-        .await
-        .unwrap();
-    let said = database.fence(&["pg", "unprotect", "orders"]);
-    assert_eq!(said.code, 4, "{}", said.err);
-    assert!(said.err.contains("detail: "), "the holder is named: {}", said.err);
-    let rows = run(&mut holder, "SELECT count(*) FROM fence.danger_log")
-        .await
-        .unwrap();
-    assert_eq!(rows[0].get::<i64, _>(0), 0);
+    let lock = "BEGIN; LOCK TABLE fence.migration IN ACCESS EXCLUSIVE MODE";
+    run(&mut holder, lock).await.unwrap();
+    let url = database.url.as_str().to_owned();
+    let status =
+        tokio::task::spawn_blocking(move || fence_with(&["pg", "status"], &[("DATABASE_URL", &url)]));
+    let waiting = "SELECT pg_stat_clear_snapshot(); SELECT count(*) FROM pg_stat_activity
+                   WHERE application_name = 'fence pg status' AND wait_event_type = 'Lock' AND datname = current_database()";
+    let began = Instant::now();
+    while run(&mut holder, waiting).await.unwrap()[1].get::<i64, _>(0) != 1 {
+        assert!(
+            began.elapsed() < Duration::from_secs(20),
+            "nobody waits under the command's name"
+        );
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    run(&mut holder, "COMMIT").await.unwrap();
+    assert_eq!(status.await.unwrap().code, 0);
 }
