@@ -94,7 +94,7 @@ impl Database {
             .connection
             .fetch_all(sqlx::raw_sql(sqlx::AssertSqlSafe(sql.to_owned())))
             .await;
-        rows.map_err(|error| ServerError::failure(error))
+        rows.map_err(ServerError::failure)
     }
 
     /// Whether the guard is there.

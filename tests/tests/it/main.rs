@@ -5,6 +5,7 @@
 mod architecture;
 mod decisions;
 mod languages;
+mod postgresql;
 mod prove;
 mod readme;
 mod register;

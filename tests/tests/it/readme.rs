@@ -10,7 +10,7 @@ fn blocks(language: &str) -> Vec<String> {
     blocks_of("README.md", language)
 }
 
-fn blocks_of(file: &str, language: &str) -> Vec<String> {
+pub(crate) fn blocks_of(file: &str, language: &str) -> Vec<String> {
     read(Path::new(file))
         .split(&format!("```{language}\n"))
         .skip(1)
@@ -19,7 +19,7 @@ fn blocks_of(file: &str, language: &str) -> Vec<String> {
 }
 
 /// What a shell says that `./dev database` runs with these commands.
-fn beside_a_database(commands: &str) -> (Output, String, String) {
+pub(crate) fn beside_a_database(commands: &str) -> (Output, String, String) {
     let mut dev = Command::new(root().join("dev"));
     dev.args(["database", "bash", "-euo", "pipefail", "-c", commands])
         .current_dir(root());
