@@ -31,6 +31,20 @@ pub enum StoreError {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// Another transaction of the store was in the way for too long. Try again; nothing was changed.
+    #[error("the lock store was busy with another request")]
+    Busy {
+        /// The store's answer.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The database does not hold the lock store. Install it, or correct the address; nothing was changed.
+    #[error("the lock store is not installed in this database")]
+    NotInstalled {
+        /// The database's answer.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// The session's lease is gone. Open a new session; nothing was changed.
     #[error("the session's lease does not exist any more")]
     LeaseGone,
@@ -57,12 +71,13 @@ pub enum StoreError {
 /// Why a store grants nothing until an operator has looked at it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SealReason {
-    /// The cluster is not the one that the epoch record was written in: it was restored or replaced. Raise the epoch.
+    /// The cluster is not the one that the epoch record was written in: it was restored or replaced, or for PostgreSQL, it
+    /// failed over. Raise the epoch.
     #[error("its epoch record names cluster {recorded}, but it is cluster {found}")]
     OtherCluster {
-        /// The cluster id in the record, in hexadecimal.
+        /// The cluster id in the record: etcd's in hexadecimal, or `fence_lock.identity()` of PostgreSQL.
         recorded: String,
-        /// The cluster id of the answers, in hexadecimal.
+        /// The cluster id of the answers, likewise.
         found: String,
     },
     /// The record belongs to another tier: two tiers share a prefix, or an endpoint is wrong. Correct the configuration.

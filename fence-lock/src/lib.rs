@@ -1,4 +1,4 @@
-//! Where fencing tokens come from: leases and grants from etcd behind one seam.
+//! Where fencing tokens come from: leases and grants from etcd or PostgreSQL behind one seam.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -21,7 +21,9 @@
 //! A [`Session`] is one process's lease in the store with one keepalive, however many holds attach to it. A [`Hold`] is a
 //! live grant: its token can be read while the last answered keepalive is young enough, and not after. [`EtcdStore`] is
 //! the store on etcd; its [key layout and its transactions](EtcdStore#key-layout) are documented, so that a client in any
-//! language can mint the same tokens. [`LockStore`] and [`SessionRegistry`] are the seam for other stores.
+//! language can mint the same tokens. `PostgresStore` (feature `postgres`, on by default) is the store on PostgreSQL, in tables
+//! and functions that a person can read. [`LockStore`] and [`SessionRegistry`] are the seam for other stores; what they must
+//! do is a suite, in the module `conformance` behind the feature of that name, which both stores here pass.
 //!
 //! # What this crate does not do
 //!
@@ -31,7 +33,8 @@
 //!
 //! It does not notice that a store lost its history, beyond a cluster id that changed and a revision that fell under the
 //! eyes of one process: after any restore an operator must raise the epoch. It does not notice a task that hangs in a
-//! process that still renews, nor a hold whose key an operator deleted. It speaks to etcd without TLS and without a user.
+//! process that still renews, nor a hold whose key an operator deleted. It speaks to etcd without TLS and without a user,
+//! and to PostgreSQL without TLS.
 //! Linux only: deadlines count suspended time on `CLOCK_BOOTTIME`.
 //!
 //! A request to etcd that fails is not tried again behind the caller's back, since it may have landed: the first one after
@@ -44,6 +47,8 @@ mod error;
 mod etcd;
 mod hold;
 mod keys;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod session;
 mod store;
 
@@ -54,6 +59,8 @@ pub use etcd::{
 };
 pub use hold::{Hold, NotHeld};
 pub use keys::{Keys, NoKeys};
+#[cfg(feature = "postgres")]
+pub use postgres::{INSTALL, PostgresConnectError, PostgresStore, SqlFile};
 pub use session::{Session, SessionConfig};
 pub use store::{
     Attempt, Lease, LockStore, Minted, Release, Renewals, SessionId, SessionIdError, SessionRegistry,

@@ -14,6 +14,11 @@ pub type BenchError = Box<dyn std::error::Error + Send + Sync>;
 pub trait Bench: Send + Sync {
     /// A place of its own: initialised, nothing held, nobody waiting, reached by nothing else.
     fn place(&self) -> BoxFuture<'_, Result<Box<dyn Place>, BenchError>>;
+
+    /// How many cases may be played at the same time, at least 1. Each has some ten clients at most.
+    fn at_once(&self) -> usize {
+        usize::MAX
+    }
 }
 
 /// One store, set up for one case.

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use futures_util::future::{BoxFuture, join_all};
+use futures_util::future::BoxFuture;
+use futures_util::stream::{self, StreamExt as _};
 
 use super::bench::{Bench, BenchError, Place};
 use super::cases::ALL;
@@ -118,13 +119,20 @@ impl fmt::Display for Report {
     }
 }
 
-/// Plays every case, all at the same time, each in a place of its own.
+/// Plays every case, as many at the same time as the bench allows, each in a place of its own.
 pub async fn run(bench: &dyn Bench) -> Report {
-    let played = cases()
-        .iter()
-        .map(|case| async move { (*case, case.play(bench).await) });
+    let at_once = bench.at_once().clamp(1, cases().len());
+    let mut outcomes: Vec<(usize, Case, Outcome)> = stream::iter(cases().iter().copied().enumerate())
+        .map(|(number, case)| async move { (number, case, case.play(bench).await) })
+        .buffer_unordered(at_once)
+        .collect()
+        .await;
+    outcomes.sort_by_key(|(number, ..)| *number);
     Report {
-        outcomes: join_all(played).await,
+        outcomes: outcomes
+            .into_iter()
+            .map(|(_, case, outcome)| (case, outcome))
+            .collect(),
     }
 }
 

@@ -132,7 +132,7 @@ pub struct EpochRecord {
     /// The number of the epoch in force.
     #[serde(with = "epoch_number")]
     pub epoch: Epoch,
-    /// The id of the cluster that the record was written in, in 16 hexadecimal digits.
+    /// The cluster that the record was written in: etcd's id in 16 hexadecimal digits, or `fence_lock.identity()`.
     pub cluster_id: String,
     /// The tier that the store serves.
     pub tier: TierName,

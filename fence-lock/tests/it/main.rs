@@ -1,4 +1,4 @@
-//! The lock store and its sessions on a real etcd.
+//! The lock stores and their sessions, on a real etcd and a real PostgreSQL.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -11,5 +11,6 @@ mod exclusion;
 mod giving_up;
 mod languages;
 mod lost_history;
+mod postgres;
 mod proxy;
 mod support;

@@ -53,6 +53,10 @@ impl Proxy {
         }
     }
 
+    pub(crate) fn port(&self) -> u16 {
+        self.address.port()
+    }
+
     pub(crate) fn endpoint(&self) -> String {
         format!("http://{}", self.address)
     }

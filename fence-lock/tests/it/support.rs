@@ -11,18 +11,24 @@ use fence_lock::{
 };
 use futures_util::future::BoxFuture;
 use pause_kit::reaper::ReaperCommand;
-use pause_kit::services::{Child, ProcessSpec, Services, ServicesConfig, free_port, locate};
+use pause_kit::services::{
+    Child, DatabaseUrl, Postgres, ProcessSpec, Services, ServicesConfig, free_port, locate,
+};
 use tokio::sync::OnceCell;
 
 static SHARED: OnceCell<Services> = OnceCell::const_new();
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
-/// Services with an etcd of this name and nothing else.
+/// Services with an etcd named lock, and nothing else.
 pub(crate) async fn services() -> Services {
+    services_with(false).await
+}
+
+async fn services_with(postgres: bool) -> Services {
     let reaper = ReaperCommand::find().unwrap_or_else(|error| panic!("{error}"));
     let config = ServicesConfig {
         reaper,
-        postgres: false,
+        postgres,
         etcd: vec!["lock".to_owned()],
     };
     Services::start(config)
@@ -30,14 +36,37 @@ pub(crate) async fn services() -> Services {
         .unwrap_or_else(|error| panic!("{error}: {:?}", std::error::Error::source(&error)))
 }
 
+async fn shared() -> &'static Services {
+    SHARED.get_or_init(|| services_with(true)).await
+}
+
+/// A database of the shared PostgreSQL, empty, with an owner of its own who is no superuser.
+pub(crate) async fn database() -> DatabaseUrl {
+    let name = format!("locks_{}", NEXT.fetch_add(1, Ordering::Relaxed));
+    postgres()
+        .await
+        .create_database(&name, &format!("{name}_owner"))
+        .await
+        .unwrap()
+}
+
+/// The shared PostgreSQL.
+pub(crate) async fn postgres() -> &'static Postgres {
+    shared().await.postgres().unwrap()
+}
+
+/// A connection to a database, for looking behind the store.
+pub(crate) async fn psql(address: &DatabaseUrl) -> tokio_postgres::Client {
+    let (client, connection) = tokio_postgres::connect(address.as_str(), tokio_postgres::NoTls)
+        .await
+        .unwrap();
+    tokio::spawn(connection);
+    client
+}
+
 /// The address of the shared etcd, such as `http://127.0.0.1:40123`.
 pub(crate) async fn endpoint() -> String {
-    SHARED
-        .get_or_init(services)
-        .await
-        .etcd("lock")
-        .unwrap()
-        .endpoint()
+    shared().await.etcd("lock").unwrap().endpoint()
 }
 
 pub(crate) fn fresh_prefix() -> String {

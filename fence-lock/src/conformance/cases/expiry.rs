@@ -46,11 +46,11 @@ pub(super) async fn lapse(place: &dyn Place) -> Outcome {
 }
 
 pub(super) async fn renewals_hold(place: &dyn Place) -> Outcome {
-    let holder = Member::renewed(place.client().await?, TTL).await?;
+    let holder = Member::renewed(place.client().await?, TTL * 2).await?;
     let next = member(place).await?;
     let held = holder.acquire(key("acct-1")).await?;
     let waiting = next.queue(place, key("acct-1"), 1).await?;
-    tokio::time::sleep(TTL * 5 / 2).await;
+    tokio::time::sleep(TTL * 5).await;
     promise!(
         !waiting.is_over(),
         "a lock was taken from a lease that is renewed"
@@ -66,7 +66,7 @@ pub(super) async fn one_heir(place: &dyn Place) -> Outcome {
         heirs.push(member(place).await?);
     }
     // Long enough for all to queue before it lapses.
-    let lapsing = Member::silent(place.client().await?, TTL * 2).await?;
+    let lapsing = Member::silent(place.client().await?, TTL * 4).await?;
     let mut order = Rising::default();
     order.granted(lapsing.acquire(key("acct-1")).await?.token())?;
     let mut waiting = Vec::new();
@@ -91,7 +91,7 @@ pub(super) async fn one_heir(place: &dyn Place) -> Outcome {
 pub(super) async fn waiter_lapses(place: &dyn Place) -> Outcome {
     let (holder, next) = (member(place).await?, member(place).await?);
     let held = holder.acquire(key("acct-1")).await?;
-    let lapsing = Member::silent(place.client().await?, TTL).await?;
+    let lapsing = Member::silent(place.client().await?, TTL * 2).await?;
     let mut lapsed = lapsing.queue(place, key("acct-1"), 1).await?;
     // Its lease runs out in the queue, and nothing else happens.
     waits(place, &key("acct-1"), 0).await?;

@@ -12,7 +12,7 @@ use crate::store::Release;
 
 pub(super) async fn dropped(place: &dyn Place) -> Outcome {
     let next = member(place).await?;
-    let session = open(place, Duration::from_secs(3)).await?;
+    let session = open(place, Duration::from_secs(5)).await?;
     let acquired = soon("an acquisition", session.acquire(&class(), &key("acct-1"))).await?;
     let hold = acquired.map_err(|error| broken("a free lock was not granted", &error))?;
     let waiting = next.queue(place, key("acct-1"), 1).await?;

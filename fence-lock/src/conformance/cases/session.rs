@@ -49,7 +49,7 @@ pub(super) async fn lapse(place: &dyn Place) -> Outcome {
 
 pub(super) async fn told(place: &dyn Place) -> Outcome {
     let other = place.client().await?;
-    let session = open(place, Duration::from_secs(2)).await?;
+    let session = open(place, Duration::from_secs(5)).await?;
     let hold = soon("an acquisition", session.acquire(&class(), &key("acct-1")))
         .await?
         .map_err(|error| broken("a free lock was not granted", &error))?;

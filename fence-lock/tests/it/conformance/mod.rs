@@ -1,6 +1,7 @@
 //! The suite on every store, and on stores that are wrong on purpose.
 
 mod etcd;
+mod postgres;
 mod wire;
 mod wrong;
 
@@ -21,6 +22,17 @@ async fn the_store_in_memory_conforms() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_store_on_etcd_conforms() {
     conforms(&etcd::EtcdBench).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_store_on_postgresql_conforms() {
+    conforms(&postgres::PostgresBench { poll: None }).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_store_on_postgresql_conforms_when_it_polls() {
+    let poll = Some(std::time::Duration::from_millis(100));
+    conforms(&postgres::PostgresBench { poll }).await;
 }
 
 #[test]

@@ -1,0 +1,12 @@
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE; SET LOCAL lock_timeout = '2s'; SET LOCAL statement_timeout = '4s'; SELECT * FROM fence_lock.open(E'5f1c', 10000);
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE; SET LOCAL lock_timeout = '2s'; SET LOCAL statement_timeout = '4s'; SELECT * FROM fence_lock.renew(E'5f1c');
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE; SET LOCAL lock_timeout = '2s'; SET LOCAL statement_timeout = '4s'; SELECT * FROM fence_lock.close(E'5f1c');
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE; SET LOCAL lock_timeout = '2s'; SET LOCAL statement_timeout = '4s'; SELECT * FROM fence_lock.acquire(E'5f1c', E'paydb.account', ARRAY[E'acct-1', E'o''neil\\'], E'b2f1', E'entity', E'fence_lock_1');
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE; SET LOCAL lock_timeout = '2s'; SET LOCAL statement_timeout = '4s'; SELECT * FROM fence_lock.acquire(E'5f1c', E'paydb.account', ARRAY[E'acct-1', E'o''neil\\'], E'b2f1', E'entity', NULL);
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE; SET LOCAL lock_timeout = '2s'; SET LOCAL statement_timeout = '4s'; SELECT * FROM fence_lock.confirm(E'5f1c', E'paydb.account', ARRAY[E'acct-1', E'o''neil\\'], E'b2f1', 281474976710657);
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE; SET LOCAL lock_timeout = '2s'; SET LOCAL statement_timeout = '4s'; SELECT * FROM fence_lock.release(E'5f1c', E'paydb.account', ARRAY[E'acct-1', E'o''neil\\'], E'b2f1', 281474976710657);
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE; SET LOCAL lock_timeout = '2s'; SET LOCAL statement_timeout = '4s'; SELECT * FROM fence_lock.give_up(E'5f1c', E'paydb.account', ARRAY[E'acct-1', E'o''neil\\'], E'b2f1', false);
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE; SET LOCAL lock_timeout = '2s'; SET LOCAL statement_timeout = '4s'; SELECT * FROM fence_lock.init(E'entity', 1, E'the first');
+SELECT epoch, identity, tier, reason FROM fence_lock.epoch ORDER BY epoch DESC LIMIT 1;
+SELECT grant_id, session FROM fence_lock.held WHERE class = E'paydb.account' AND key = E'acct-1';
+SELECT count(*) FROM fence_lock.waiting WHERE class = E'paydb.account' AND key = E'acct-1';
