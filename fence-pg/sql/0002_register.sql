@@ -114,7 +114,7 @@ BEGIN
             MESSAGE = format('class %s is already declared without a tier, and has marks', give_tier.class),
             DETAIL = format('key %L, for one, has a mark', marked_key),
             HINT = format('A mark stays with the issuer of its token. Declare a new class in tier %s, and guard the tables '
-                          'for that one: DROP TRIGGER fence_enforce ON each, then fence.protect, in one transaction.',
+                          'for that one: fence.unprotect, then fence.protect, each of them in one transaction.',
                           give_tier.tier);
     END IF;
     UPDATE fence.class c SET tier = give_tier.tier WHERE c.name = give_tier.class AND c.tier IS NULL;
@@ -281,11 +281,14 @@ DECLARE
     doubt text;
     mine boolean := false;
 BEGIN
-    -- That it is sound is remembered by whoever need not wait for it. Asked again with the row in hand: a stop that came
-    -- between is seen, and one that comes later waits and takes the memory back.
+    -- That it is sound is remembered by whoever need not wait for it. It is looked at with the history in hand: a stop that
+    -- came between is seen, and one that comes later waits, and takes the memory back.
     IF current_setting('transaction_isolation') IN ('read committed', 'read uncommitted') THEN
-        PERFORM FROM fence.class c WHERE c.name = require_history.class FOR NO KEY UPDATE SKIP LOCKED;
-        mine := FOUND;
+        PERFORM FROM fence.history FOR SHARE SKIP LOCKED;
+        IF FOUND THEN
+            PERFORM FROM fence.class c WHERE c.name = require_history.class FOR NO KEY UPDATE SKIP LOCKED;
+            mine := FOUND;
+        END IF;
     END IF;
     doubt := fence.doubt();
     IF doubt IS NOT NULL THEN

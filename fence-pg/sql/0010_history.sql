@@ -37,9 +37,11 @@ AS $$
 DECLARE
     before text := fence.doubt();
 BEGIN
+    PERFORM fence.require_latest('admissions are stopped');
     PERFORM fence.log_danger('stop', NULL, NULL, before, NULL, stop.reason);
-    UPDATE fence.history h SET stopped = stop.reason, stopped_at = clock_timestamp() WHERE h.stopped IS NULL;
-    -- It waits, within lock_timeout, for an admission that is just remembering that all is sound.
+    -- It waits, within lock_timeout, for admissions that are just remembering that all is sound.
+    UPDATE fence.history h SET stopped = coalesce(h.stopped, stop.reason),
+        stopped_at = coalesce(h.stopped_at, clock_timestamp());
     UPDATE fence.class c SET sound_start = NULL WHERE c.sound_start IS NOT NULL;
 END
 $$;

@@ -128,7 +128,7 @@ BEGIN
             HINT = 'A mark is lowered to a token below it, and not below the floor. A higher one is simply admitted.';
     END IF;
     -- The line in the log is what lets the mark fall, in this transaction and to this token.
-    PERFORM fence.log_danger('lower', danger_lower.class, danger_lower.key, seen::text, danger_lower.token::text,
+    PERFORM fence.log_danger('danger_lower', danger_lower.class, danger_lower.key, seen::text, danger_lower.token::text,
                              danger_lower.reason);
     UPDATE fence.high_water h SET token = danger_lower.token, grant_id = danger_lower.grant_id
     WHERE h.class = danger_lower.class AND h.key = danger_lower.key;
@@ -143,7 +143,7 @@ AS $$
 BEGIN
     RETURN EXISTS (
         SELECT FROM fence.danger_log d
-        WHERE d.what = 'lower' AND d.class = may_fall.class AND d.key = may_fall.key AND d.after = may_fall.token::text
+        WHERE d.what = 'danger_lower' AND d.class = may_fall.class AND d.key = may_fall.key AND d.after = may_fall.token::text
           AND d.xid = pg_current_xact_id() AND d.at = transaction_timestamp());
 END
 $$;

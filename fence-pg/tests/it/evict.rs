@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use pause_kit::services::for_tests;
 use tokio_postgres::Client;
 
+use crate::restored::Origin;
 use crate::support::{CLASS, Database, OPEN, admit, client, code, failure, token, wait_for_lock_waiters};
 
 /// For a holder that is to hold for as long as its test wants.
@@ -320,4 +321,45 @@ async fn a_commit_that_came_first_is_told_from_a_rollback() {
             .get(0);
         assert_eq!(outcome, ended);
     }
+}
+
+#[tokio::test]
+async fn a_holder_in_the_middle_of_its_commit_is_told_from_one_that_is_rolled_back() {
+    let origin = Origin::start("committing").await;
+    let operator = origin.client().await;
+    // Nobody confirms a commit any more: it is there, and is not answered.
+    let superuser = origin.superuser().await;
+    for sql in [
+        "ALTER SYSTEM SET synchronous_standby_names = 'none_such'",
+        "SELECT pg_reload_conf()",
+    ] {
+        superuser.batch_execute(sql).await.unwrap();
+    }
+    let old = origin.client().await;
+    let mut shown = String::new();
+    while shown != "none_such" {
+        shown = old
+            .query_one("SHOW synchronous_standby_names", &[])
+            .await
+            .unwrap()
+            .get(0);
+    }
+    let admission = format!("BEGIN; {} COMMIT", admit("acct-1", 33));
+    let committing = async { old.batch_execute(&admission).await };
+    let evicting = async {
+        let waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
+        while superuser.query_one(waits, &[]).await.unwrap().get::<_, i64>(0) == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        evict_one(&operator, "acct-1", 34).await
+    };
+    let (ended, evicted) = tokio::join!(committing, evicting);
+    assert_eq!(evicted.outcome, "committed", "{}", evicted.detail);
+    assert!(ended.is_err(), "its connection is ended without an answer");
+    let mark: i64 = operator
+        .query_one("SELECT token FROM fence.high_water", &[])
+        .await
+        .unwrap()
+        .get(0);
+    assert_eq!(mark, token(33).as_i64());
 }

@@ -182,3 +182,46 @@ async fn a_first_mark_and_a_tier_never_pass_each_other() {
     let (refused, ()) = tokio::join!(giving, done);
     assert!(refused.message().contains("has marks"), "{refused:?}");
 }
+
+#[tokio::test]
+async fn sql_and_rust_agree_on_which_tokens_an_epoch_has() {
+    let database = Database::guarded().await;
+    let client = database.client().await;
+    for number in [1_u16, 2, 31, 32, 255, 256, 16384, 32766, 32767] {
+        let epoch = fence_core::Epoch::new(number).unwrap();
+        let (first, last) = epoch.tokens();
+        client
+            .execute("SELECT fence.register_epoch('coord', $1)", &[&i32::from(number)])
+            .await
+            .unwrap();
+        let row = client
+            .query_one(
+                "SELECT first, ceiling FROM fence.known_epochs() WHERE tier = 'coord' AND epoch = $1",
+                &[&i32::from(number)],
+            )
+            .await
+            .unwrap();
+        assert_eq!((row.get(0), row.get(1)), (first.as_i64(), last.as_i64()));
+    }
+    // One epoch's tokens end before the next one's begin.
+    let overlaps = "SELECT count(*) FROM fence.epoch_range a, fence.epoch_range b
+                    WHERE a.tier = 'coord' AND b.tier = 'coord' AND a.epoch < b.epoch AND a.ceiling >= b.first";
+    assert_eq!(database.number(overlaps).await, 0);
+}
+
+#[tokio::test]
+async fn an_advance_that_was_interrupted_again_and_again_uses_one_epoch() {
+    let database = Database::guarded().await;
+    let client = database.client().await;
+    let register = "SELECT fence.register_epoch('entity', 2)";
+    for attempt in 0..100 {
+        // Given up before its commit, or after it and told nothing.
+        let end = if attempt % 2 == 0 { "ROLLBACK" } else { "COMMIT" };
+        client
+            .batch_execute(&format!("BEGIN; {register}; {end}"))
+            .await
+            .unwrap();
+    }
+    let known = "SELECT string_agg(epoch::text, ' ') FROM fence.known_epochs()";
+    assert_eq!(database.text(known).await, "1 2");
+}

@@ -51,7 +51,7 @@ impl Application {
 }
 
 /// What the server says besides, while the owner runs a statement.
-async fn warnings(database: &Database, sql: &str) -> Vec<String> {
+pub(crate) async fn warnings(database: &Database, sql: &str) -> Vec<String> {
     let (client, mut connection) = tokio_postgres::connect(database.url.as_str(), NoTls)
         .await
         .unwrap();
