@@ -79,7 +79,9 @@ BEGIN
             wanted.grant_id := OLD.grant_id;
         END IF;
     END IF;
-    PERFORM fence.note_admitted(NEW.class, NEW.key);
+    IF wanted.token >= OLD.token THEN
+        PERFORM fence.note_admitted(NEW.class, NEW.key);
+    END IF;
     IF wanted.token <> NEW.token THEN
         UPDATE fence.high_water h
         SET token = wanted.token, grant_id = wanted.grant_id,
