@@ -62,6 +62,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
     WITH tree AS (
         SELECT g.*, g.relation::regclass::text AS name, c.relkind, g.relation <> g.root AND NOT c.relispartition AS heir,
+               c.relispartition OR c.relkind = 'p' AS moves,
                format('SELECT fence.%s(%L, %L, %s)', CASE g.guard WHEN 'mark' THEN 'protect' ELSE 'protect_column' END,
                       g.root::regclass, g.class,
                       (SELECT string_agg(quote_literal(k.name), ', ' ORDER BY k.n)
@@ -77,7 +78,8 @@ AS $$
         ) AS w (guard, trigger_name, what) USING (guard)
         LEFT JOIN pg_trigger g ON g.tgrelid = t.relation AND g.tgname = w.trigger_name
             AND g.tgfoid IN (SELECT p.oid FROM pg_proc p WHERE p.pronamespace = 'fence'::regnamespace)
-        WHERE t.relkind <> 'f'
+        -- Only rows of partitions move.
+        WHERE t.relkind <> 'f' AND (t.moves OR w.trigger_name <> 'zz_fence_column_move')
     ), unguarded_heir AS (
         SELECT DISTINCT l.relation, l.name, l.root, l.guard, l.again FROM looked l
         WHERE l.heir AND l.trigger_name IN ('fence_enforce', 'fence_column') AND l.tgenabled IS NULL
