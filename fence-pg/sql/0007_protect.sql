@@ -373,7 +373,7 @@ BEGIN
                  FROM pg_locks l
                  WHERE l.locktype = 'relation' AND l.relation = current AND l.granted AND l.pid IS DISTINCT FROM pg_backend_pid()
                    AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
-                   AND (mode = 'ACCESS EXCLUSIVE' OR l.mode NOT IN ('AccessShareLock', 'RowShareLock'))),
+                   AND ($2 = 'ACCESS EXCLUSIVE' OR l.mode NOT IN ('AccessShareLock', 'RowShareLock'))),
                 'whoever used it has just ended'),
             HINT = 'Nothing was changed. Try again when that transaction has ended.';
     END;

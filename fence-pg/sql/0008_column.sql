@@ -17,7 +17,7 @@ BEGIN;
 SET LOCAL client_min_messages = warning;
 LOCK TABLE fence.migration IN SHARE ROW EXCLUSIVE MODE;
 
--- Arguments: class, key column, token column. It runs only for a row whose token falls, or becomes NULL.
+-- Arguments: class, key column, token column. It runs only for a row whose token falls.
 CREATE OR REPLACE FUNCTION fence.refuse_fall() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
@@ -30,12 +30,6 @@ BEGIN
     USING NEW, OLD;
     IF fence.lets_through(TG_ARGV[0], TG_RELID, 'token fell', its_key) THEN
         RETURN NEW;
-    END IF;
-    IF presented IS NULL THEN
-        RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
-            MESSAGE = format('column %I of %s never becomes NULL', TG_ARGV[2], TG_RELID::regclass),
-            HINT = format('A NULL token guards nothing: ALTER TABLE %s ALTER COLUMN %I SET NOT NULL.',
-                          TG_RELID::regclass, TG_ARGV[2]);
     END IF;
     RAISE EXCEPTION USING ERRCODE = 'ZF001',
         MESSAGE = format('stale token for class %s: column %I of %s never falls', TG_ARGV[0], TG_ARGV[2], TG_RELID::regclass),
@@ -72,7 +66,7 @@ AS $$
 DECLARE
     members regclass[] := fence.members_of(guarded);
     arguments text := format('%L, %L, %L', class, key_column, token_column);
-    falls text := format('NEW.%1$I < OLD.%1$I OR NEW.%1$I IS NULL', token_column);
+    falls text := format('NEW.%1$I < OLD.%1$I', token_column);
     member regclass;
     present record;
 BEGIN
@@ -93,10 +87,11 @@ BEGIN
                 DETAIL = format('class %s, by %s and %s', present.class, present.key_columns[1], present.token_column),
                 HINT = format('To change that, first SELECT fence.unprotect_column(%L), in one transaction with this.', member);
         END IF;
-        IF NOT FOUND OR NOT present.of_parent THEN
-            EXECUTE format('CREATE OR REPLACE TRIGGER fence_column AFTER UPDATE ON %s
-                            FOR EACH ROW WHEN (%s) EXECUTE FUNCTION fence.refuse_fall(%s)', member, falls, arguments);
-            -- A row that moves to another partition fires no AFTER UPDATE; its name puts this one behind other BEFORE triggers.
+        CONTINUE WHEN present.of_parent;
+        EXECUTE format('CREATE OR REPLACE TRIGGER fence_column AFTER UPDATE ON %s
+                        FOR EACH ROW WHEN (%s) EXECUTE FUNCTION fence.refuse_fall(%s)', member, falls, arguments);
+        -- A row that moves to another partition fires no AFTER UPDATE; its name puts this one behind other BEFORE triggers.
+        IF EXISTS (SELECT FROM pg_class c WHERE c.oid = member AND (c.relkind = 'p' OR c.relispartition)) THEN
             EXECUTE format('CREATE OR REPLACE TRIGGER zz_fence_column_move BEFORE UPDATE ON %s
                             FOR EACH ROW WHEN (%s) EXECUTE FUNCTION fence.refuse_fall(%s)', member, falls, arguments);
         END IF;
@@ -105,6 +100,16 @@ BEGIN
         PERFORM fence.fire_always(member, 'fence_column', 'zz_fence_column_move');
     END LOOP;
     PERFORM fence.register_guarded(guarded, 'column', class, ARRAY[key_column], token_column);
+    IF NOT EXISTS (
+        SELECT FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attname = key_column
+        WHERE i.indrelid = guarded AND i.indisunique AND i.indpred IS NULL AND i.indisvalid
+          AND i.indnkeyatts = 1 AND i.indkey[0] = a.attnum
+    ) THEN
+        RAISE NOTICE USING
+            MESSAGE = format('%s may have several rows of one key, as %I alone is not unique: each has a mark of its own',
+                             guarded, key_column),
+            HINT = 'A new row begins with whatever token it is inserted with. A unique index on the key column keeps it at one row.';
+    END IF;
 END
 $$;
 
@@ -144,23 +149,37 @@ BEGIN
 END
 $$;
 
--- Why a guarded UPDATE touched no row. It raises ZF001 when the row's token is above the presented one, and 22004 when it is
--- NULL; it returns when there is no such row, or none that the calling role may see. Called in the UPDATE's own transaction.
+-- Why a guarded UPDATE touched no row. It raises ZF001 when a row of the key bears a token above the presented one, and 22004
+-- when it bears none. It returns when there is no such row, or none that the calling role may see or may update, when another
+-- condition of the UPDATE was not met, or when another row took the place of the one that the UPDATE had waited for: deleting
+-- a row drops its mark. No token is ZF002, one below 1 ZF003, no key ZF006. Called in the UPDATE's own transaction; after an
+-- UPDATE that did touch the row it returns, too.
 CREATE OR REPLACE FUNCTION fence.explain_column(relation regclass, key_column text, token_column text, key text,
                                                 presented bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     key_type text;
-    rows bigint;
+    has_null boolean;
     seen bigint;
 BEGIN
+    IF presented IS NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'ZF002', MESSAGE = 'missing fencing token', DETAIL = 'missing fencing token',
+            HINT = 'Present the token that the grant gave.';
+    END IF;
+    IF presented < 1 THEN
+        RAISE EXCEPTION USING ERRCODE = 'ZF003', MESSAGE = format('token %s is below 1', presented),
+            DETAIL = format('presented %s', presented), HINT = 'Tokens are 1 to 9223372036854775807.';
+    END IF;
+    IF key IS NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'ZF006', MESSAGE = format('no key of a row of %s was given', relation),
+            DETAIL = 'key NULL', HINT = 'Present the key of the row that is written.';
+    END IF;
     SELECT format_type(a.atttypid, a.atttypmod) INTO key_type FROM pg_attribute a
     WHERE a.attrelid = relation AND a.attname = key_column AND NOT a.attisdropped;
-    EXECUTE format('SELECT t.%I FROM %s t WHERE t.%I = $1::%s', token_column, relation, key_column, key_type)
-    INTO seen USING key;
-    GET DIAGNOSTICS rows = ROW_COUNT;
-    IF rows > 0 AND seen IS NULL THEN
+    EXECUTE format('SELECT bool_or(t.%1$I IS NULL), max(t.%1$I) FROM %2$s t WHERE t.%3$I = $1::%4$s',
+                   token_column, relation, key_column, key_type) INTO has_null, seen USING key;
+    IF has_null THEN
         RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
             MESSAGE = format('the token of %s, key %L, is NULL', relation, key),
             HINT = 'A NULL token guards nothing: SELECT fence.protect_column(...) names what to change.';

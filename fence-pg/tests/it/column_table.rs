@@ -129,3 +129,101 @@ async fn a_merge_with_its_token_in_when_matched_leaves_a_stale_row_alone() {
         100
     );
 }
+
+#[tokio::test]
+async fn a_class_that_observes_counts_a_fall_and_an_enforced_one_refuses_it() {
+    let database = Database::guarded().await;
+    let client = database.client().await;
+    client
+        .batch_execute(
+            "CREATE TABLE batch (id text, region text, f bigint NOT NULL) PARTITION BY LIST (region);
+             CREATE TABLE batch_eu PARTITION OF batch FOR VALUES IN ('eu');
+             CREATE TABLE batch_us PARTITION OF batch FOR VALUES IN ('us');
+             SELECT fence.protect_column('batch', 'paydb.batch', 'id', 'f', mode => 'observe');
+             INSERT INTO batch VALUES ('b-1', 'eu', 34);",
+        )
+        .await
+        .unwrap();
+    for sql in [
+        "UPDATE batch SET f = 33",
+        "UPDATE batch SET f = 32, region = 'us'",
+    ] {
+        client.batch_execute(sql).await.unwrap();
+    }
+    // Let through as written, the move included.
+    assert_eq!(
+        database.text("SELECT region || f FROM batch").await
+            + &database
+                .text("SELECT string_agg(concat_ws(' ', '', relation, reason, transactions, last_key), '' ORDER BY 1) FROM fence.observed")
+                .await,
+        "us32 public.batch_eu token fell 2 b-1"
+    );
+    client
+        .batch_execute("SELECT fence.enforce('paydb.batch')")
+        .await
+        .unwrap();
+    for sql in [
+        "UPDATE batch SET f = 31",
+        "UPDATE batch SET f = 31, region = 'eu'",
+    ] {
+        assert_eq!(code(&client, sql).await, "ZF001", "{sql}");
+    }
+    client
+        .batch_execute(
+            "BEGIN; SELECT fence.danger_bypass('paydb.batch', 'put back'); UPDATE batch SET f = 1; COMMIT",
+        )
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn a_column_does_not_fall_in_a_table_that_inherits_or_by_a_later_trigger() {
+    let database = accounts().await;
+    let client = database.client().await;
+    client
+        .batch_execute(
+            "CREATE TABLE heir () INHERITS (account); INSERT INTO heir VALUES (9, 0, 30);
+             SELECT fence.protect_column('account', 'paydb.balance', 'id', 'fence');
+             CREATE FUNCTION lower() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.fence := 1; RETURN NEW; END $$;",
+        )
+        .await
+        .unwrap();
+    assert_eq!(
+        code(&client, "UPDATE account SET fence = 29 WHERE id = 9").await,
+        "ZF001"
+    );
+    assert_eq!(code(&client, "UPDATE heir SET fence = 29").await, "ZF001");
+    client
+        .batch_execute("CREATE TRIGGER zzzz BEFORE UPDATE ON account FOR EACH ROW EXECUTE FUNCTION lower()")
+        .await
+        .unwrap();
+    assert_eq!(
+        code(&client, "UPDATE account SET fence = 99 WHERE id = 1").await,
+        "ZF001"
+    );
+    // One trigger is enough where no row can move, and each costs every UPDATE its part.
+    let triggers = "SELECT string_agg(tgname, ' ') FROM pg_trigger WHERE tgrelid = 'heir'::regclass AND tgname LIKE '%fence%'";
+    assert_eq!(database.text(triggers).await, "fence_column");
+}
+
+#[tokio::test]
+async fn a_question_without_a_token_or_a_key_is_not_answered_with_no_such_row() {
+    let database = accounts().await;
+    let client = database.client().await;
+    for (key, token, expected) in [
+        ("'1'", "NULL", "ZF002 missing fencing token"),
+        ("'999'", "NULL", "ZF002 missing fencing token"),
+        ("'1'", "0", "ZF003 presented 0"),
+        ("'999'", "-5", "ZF003 presented -5"),
+        ("NULL", "34", "ZF006 key NULL"),
+        ("'1'", "29", "ZF001 presented 29, seen 30"),
+    ] {
+        let sql = format!("SELECT fence.explain_column('account', 'id', 'fence', {key}, {token})");
+        let refused = failure(&client, &sql).await;
+        assert_eq!(
+            format!("{} {}", refused.code().code(), refused.detail().unwrap()),
+            expected,
+            "{sql}"
+        );
+    }
+}

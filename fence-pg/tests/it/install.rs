@@ -112,6 +112,59 @@ async fn applying_every_file_again_changes_no_mark_and_no_declaration() {
 }
 
 #[tokio::test]
+async fn an_older_installations_triggers_are_brought_up_to_date() {
+    let database = Database::guarded().await;
+    let client = database.client().await;
+    client
+        .batch_execute(
+            "CREATE TABLE batch (id text PRIMARY KEY, f bigint NOT NULL);
+             SELECT fence.protect_column('batch', 'paydb.batch', 'id', 'f');
+             CREATE TABLE part (id text NOT NULL, r int) PARTITION BY LIST (r);
+             CREATE TABLE part_1 PARTITION OF part FOR VALUES IN (1);
+             SELECT fence.protect('part', 'paydb.part', 'id');
+             -- As they were before there were modes.
+             CREATE FUNCTION fence.enforce() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+             CREATE FUNCTION fence.require_admitted(class text, key text, relation regclass) RETURNS void LANGUAGE sql AS '';
+             CREATE OR REPLACE TRIGGER fence_enforce AFTER INSERT OR UPDATE OR DELETE ON transfer
+                 FOR EACH ROW EXECUTE FUNCTION fence.enforce('paydb.account', 'from_account');
+             CREATE OR REPLACE TRIGGER fence_truncate BEFORE TRUNCATE ON transfer
+                 FOR EACH STATEMENT EXECUTE FUNCTION fence.refuse_truncate();
+             CREATE OR REPLACE TRIGGER fence_enforce AFTER INSERT OR UPDATE OR DELETE ON part
+                 FOR EACH ROW EXECUTE FUNCTION fence.enforce('paydb.part', 'id');
+             DROP TABLE fence.guarded;",
+        )
+        .await
+        .unwrap();
+    assert_eq!(code(&client, "TRUNCATE transfer").await, "ZF002");
+    for (name, sql) in files() {
+        client
+            .batch_execute(&sql)
+            .await
+            .unwrap_or_else(|error| panic!("{name}: {error:?}"));
+    }
+    for sql in [
+        "INSERT INTO transfer (from_account, amount) VALUES ('acct-1', 5)",
+        "INSERT INTO part VALUES ('a', 1)",
+        "INSERT INTO part_1 VALUES ('a', 1)",
+    ] {
+        assert_eq!(code(&client, sql).await, "ZF002", "{sql}");
+    }
+    assert_eq!(
+        database
+            .text(
+                "SELECT string_agg(concat_ws(' ', name, guard, class), '; ' ORDER BY name) FROM fence.guarded"
+            )
+            .await,
+        "public.batch column paydb.batch; public.part mark paydb.part; public.transfer mark paydb.account"
+    );
+    let left =
+        "SELECT count(*) FROM fence.guard_trigger WHERE NOT always OR function = to_regproc('fence.enforce')";
+    assert_eq!(database.number(left).await, 0);
+    let old = "SELECT count(*) FROM pg_proc WHERE oid IN (to_regprocedure('fence.enforce()'), to_regproc('fence.require_admitted'))";
+    assert_eq!(database.number(old).await, 0);
+}
+
+#[tokio::test]
 async fn psql_installs_the_folder_file_by_file_and_again() {
     let database = Database::bare().await;
     let psql = pause_kit::services::locate::postgres().unwrap().join("psql");
