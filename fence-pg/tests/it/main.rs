@@ -10,6 +10,7 @@ mod doctor;
 mod enforce;
 mod evict;
 mod field_actions;
+mod field_batch;
 mod field_evidence;
 mod field_jobs;
 mod field_pooler;
