@@ -31,8 +31,8 @@ pub(crate) enum Came {
     Applied,
     /// ZF001, with its DETAIL.
     Stale(String),
-    /// The whole transaction may be tried again.
-    Again(String),
+    /// The whole transaction may be tried again: the code, and the server's words.
+    Again(String, String),
     /// Anything else.
     Failed(String),
 }
@@ -190,7 +190,7 @@ async fn finish(client: &Client, written: Result<(), Trouble>) -> Came {
     };
     match answer.code().code() {
         "ZF001" => Came::Stale(answer.detail().unwrap_or_default().to_owned()),
-        code @ ("40001" | "55P03") => Came::Again(code.to_owned()),
+        code @ ("40001" | "55P03") => Came::Again(code.to_owned(), answer.message().to_owned()),
         code => Came::Failed(format!("{code}: {}", answer.message())),
     }
 }

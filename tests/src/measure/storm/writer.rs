@@ -1,6 +1,7 @@
 //! The writers: four that hold what they write, and four that write under grants that others have long superseded.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
@@ -29,6 +30,9 @@ pub(crate) const STALE_OF_THREE: u64 = 2;
 
 /// How often a whole transaction is tried.
 const TRIES: usize = 100;
+
+/// Between two tries it pauses for 64 ms at most.
+const LONGEST_PAUSE_LOG2: usize = 6;
 
 /// One task with its connection.
 pub(crate) struct Writer<'a> {
@@ -153,11 +157,15 @@ impl<'a> Writer<'a> {
                 Came::Applied => break Outcome::Applied,
                 Came::Stale(detail) => break Outcome::Stale { detail },
                 Came::Failed(why) => break Outcome::Failed(why),
-                Came::Again(code) if retried.len() + 1 == TRIES => {
-                    break Outcome::Failed(format!("{code} {TRIES} times"));
+                Came::Again(code, words) if retried.len() + 1 == TRIES => {
+                    break Outcome::Failed(format!("{code} {TRIES} times, the last time: {words}"));
                 }
-                Came::Again(code) => retried.push(code),
+                Came::Again(code, _) => retried.push(code),
             }
+            // Whoever is in the way is given time to end: longer each time, and not the same for all.
+            let most = 1 << retried.len().min(LONGEST_PAUSE_LOG2);
+            let pause = self.rng.random_range(0..=most);
+            tokio::time::sleep(Duration::from_millis(pause)).await;
         };
         let ended = self.storm.moments.fetch_add(1, Ordering::SeqCst);
         let applied = outcome == Outcome::Applied;
