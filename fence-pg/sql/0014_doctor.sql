@@ -169,6 +169,20 @@ AS $$
        OR a.atttypid NOT IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype, 'uuid'::regtype, 'text'::regtype, 'varchar'::regtype)
 $$;
 
+-- The guard's functions as they were installed, but for those that protect writes for each class.
+CREATE TABLE IF NOT EXISTS fence.installed_function (
+    name text PRIMARY KEY,
+    digest text NOT NULL
+);
+
+CREATE OR REPLACE FUNCTION fence.function_digests() RETURNS TABLE (name text, digest text)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT p.oid::regprocedure::text,
+           md5(concat_ws(E'\x1f', p.prosrc, p.proconfig, p.prosecdef, p.provolatile, p.prorettype::regtype))
+    FROM pg_proc p WHERE p.pronamespace = 'fence'::regnamespace AND p.proname !~ '^guard_[0-9a-f]{16}$'
+$$;
+
 -- Who owns what the guard rests on: whoever is one of them may drop a trigger, a table or the guard itself.
 CREATE OR REPLACE FUNCTION fence.guard_owners() RETURNS TABLE (owner oid, owned text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
@@ -393,11 +407,13 @@ AS $$
         FROM fence.setting_of(u.oid, 'idle_in_transaction_session_timeout') AS v (value)
         WHERE v.value IS NULL OR v.value ~ '^\s*0+(\.0*)?\s*[a-z]*\s*$'
         UNION ALL
-        SELECT 'weak', 'column-wait-unbounded',
-               'application role %s, under the column guard, waits for ever for a row that another one keeps: lock_timeout and '
-               'statement_timeout are 0', 'ALTER ROLE %I SET lock_timeout = ''2s'''
-        FROM fence.setting_of(u.oid, 'lock_timeout') AS l (value), fence.setting_of(u.oid, 'statement_timeout') AS t (value)
-        WHERE coalesce(l.value, '0') ~ '^\s*0+(\.0*)?\s*[a-z]*\s*$' AND coalesce(t.value, '0') ~ '^\s*0+(\.0*)?\s*[a-z]*\s*$'
+        SELECT CASE WHEN w.lock IS NULL OR w.statement IS NULL THEN 'unknown' ELSE 'weak' END, 'column-wait-unbounded',
+               CASE WHEN w.lock IS NULL OR w.statement IS NULL THEN 'not judged: this session sets lock_timeout or '
+                    'statement_timeout itself, so that what they are for %s cannot be told' ELSE 'application role %s, under the '
+                    'column guard, waits for ever for a row that another one keeps: lock_timeout and statement_timeout are 0' END,
+               'ALTER ROLE %I SET lock_timeout = ''2s'''
+        FROM (SELECT fence.setting_of(u.oid, 'lock_timeout'), fence.setting_of(u.oid, 'statement_timeout')) AS w (lock, statement)
+        WHERE coalesce(w.lock, '0') ~ '^\s*0+(\.0*)?\s*[a-z]*\s*$' AND coalesce(w.statement, '0') ~ '^\s*0+(\.0*)?\s*[a-z]*\s*$'
         UNION ALL
         SELECT 'weak', 'commit-not-durable',
                'application role %s, under the column guard, commits without waiting for the disk: a crash may take back an '
@@ -449,6 +465,12 @@ AS $$
     FROM pg_proc p
     WHERE p.pronamespace = 'fence'::regnamespace AND p.prosecdef
       AND NOT coalesce('search_path=pg_catalog, pg_temp' = ANY (p.proconfig), false)
+    UNION ALL
+    SELECT 'open', 'function-altered', i.name,
+           format('%s %s', i.name, CASE WHEN d.name IS NULL THEN 'is gone' ELSE 'is not as it was installed' END),
+           'Apply every file of the guard''s sql folder again, in name order.'
+    FROM fence.installed_function i LEFT JOIN fence.function_digests() d USING (name)
+    WHERE i.digest IS DISTINCT FROM d.digest
     UNION ALL
     SELECT 'open', 'guard-trigger', w.name,
            format('trigger %s of %s %s: what it keeps may fall or be removed', w.trigger_name, w.name,
@@ -586,9 +608,13 @@ BEGIN
 END
 $$;
 
-REVOKE ALL ON FUNCTION fence.guarded_tables, fence.guarded_relations, fence.is_unique, fence.doctor_tables,
+REVOKE ALL ON FUNCTION fence.function_digests, fence.guarded_tables, fence.guarded_relations, fence.is_unique, fence.doctor_tables,
     fence.guard_owners, fence.roles_in_use, fence.setting_of, fence.doctor_roles, fence.owns, fence.granted, fence.may_set,
     fence.doctor_guard, fence.doctor_classes, fence.doctor_history, fence.doctor_server, fence.doctor FROM PUBLIC;
+
+-- The last of the files: what is there now is what was installed.
+DELETE FROM fence.installed_function;
+INSERT INTO fence.installed_function (name, digest) SELECT d.name, d.digest FROM fence.function_digests() d;
 
 INSERT INTO fence.migration (name) VALUES ('0014_doctor.sql') ON CONFLICT DO NOTHING;
 COMMIT;

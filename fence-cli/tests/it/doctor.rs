@@ -113,6 +113,12 @@ async fn a_memory_kept_outside_finds_a_database_that_was_put_back_and_stops_it()
         found.contains(&"history-lost") && found.contains(&"history-in-doubt"),
         "{said}"
     );
+    assert_eq!(
+        database
+            .code("SELECT fence.admit('shop.order', '42', 281474976710690, 'g1')")
+            .await,
+        "ZF008"
+    );
     // What was remembered stays until somebody has acknowledged.
     assert!(names(&look()).contains(&"history-lost"));
 

@@ -432,6 +432,25 @@ async fn the_guards_own_objects_are_looked_at() {
         sound.superuser.batch_execute(fix).await.unwrap();
         assert_eq!(sound.findings().await, [], "after {fix}");
     }
+    // A guard that was replaced, as a test of something else may have left it.
+    sound
+        .superuser
+        .batch_execute(
+            "CREATE OR REPLACE FUNCTION fence.raise_mark(class text, key text, token bigint, grant_id text DEFAULT NULL)
+             RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS ''",
+        )
+        .await
+        .unwrap();
+    let altered = "fence.raise_mark(text,text,bigint,text)";
+    let wanted = (
+        "open".to_owned(),
+        "function-altered".to_owned(),
+        altered.to_owned(),
+    );
+    assert_eq!(sound.findings().await, [wanted]);
+    let files: String = fence_pg::MIGRATIONS.iter().map(|file| file.sql).collect();
+    sound.database.run(&files).await;
+    assert_eq!(sound.findings().await, []);
     sound
         .finds_until(
             "ALTER TABLE fence.high_water DISABLE TRIGGER stamp_mark",
@@ -507,6 +526,101 @@ async fn a_history_in_doubt_and_one_that_nobody_else_remembers_are_found() {
                 "SELECT fence.remember()",
             )
             .await;
+    }
+}
+
+#[tokio::test]
+async fn a_subscription_that_feeds_a_guarded_table_is_found_by_a_plain_owner() {
+    let sound = Sound::new().await;
+    let publisher = Database::guarded().await;
+    let superuser = publisher.superuser().await;
+    let slot = format!("slot_{}", publisher.url.database());
+    superuser
+        .batch_execute("CREATE PUBLICATION transfers FOR TABLE transfer")
+        .await
+        .unwrap();
+    let make = format!("SELECT pg_create_logical_replication_slot('{slot}', 'pgoutput')");
+    superuser.batch_execute(&make).await.unwrap();
+    let postgres = for_tests().await.postgres();
+    let from = postgres.superuser_url_of(publisher.url.database());
+    sound
+        .finds_until(
+            &format!(
+                "CREATE SUBSCRIPTION feed CONNECTION '{}' PUBLICATION transfers
+                 WITH (create_slot = false, slot_name = '{slot}', copy_data = false, enabled = false)",
+                from.as_str()
+            ),
+            "weak",
+            "subscription",
+            "public.transfer",
+            "ALTER SUBSCRIPTION feed SET (slot_name = NONE); DROP SUBSCRIPTION feed",
+        )
+        .await;
+    let drop = format!("SELECT pg_drop_replication_slot('{slot}')");
+    superuser.batch_execute(&drop).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_monitoring_role_that_owns_nothing_sees_what_the_owner_sees() {
+    let sound = Sound::new().await;
+    let name = sound.database.url.database().to_owned();
+    let postgres = for_tests().await.postgres();
+    let watcher = postgres.create_login(&format!("{name}_watcher")).await.unwrap();
+    sound
+        .superuser
+        .batch_execute(&format!(
+            "GRANT CONNECT ON DATABASE {name} TO {0}; GRANT USAGE ON SCHEMA fence TO {0};
+             GRANT EXECUTE ON FUNCTION fence.doctor TO {0};
+             SELECT fence.stop('a test'); ALTER TABLE transfer DISABLE TRIGGER fence_enforce",
+            watcher.role
+        ))
+        .await
+        .unwrap();
+    let watcher = client(&postgres.url(&name, &watcher)).await;
+    let seen = watcher
+        .query("SELECT finding FROM fence.doctor()", &[])
+        .await
+        .unwrap();
+    let seen: Vec<String> = seen.iter().map(|row| row.get(0)).collect();
+    assert_eq!(
+        seen,
+        [
+            "history-in-doubt",
+            "server-not-durable",
+            "trigger-off",
+            "prepared-transactions"
+        ]
+    );
+}
+
+#[tokio::test]
+async fn what_cannot_be_told_is_said_to_be_not_judged() {
+    let sound = Sound::new().await;
+    let role = sound.app.role.clone();
+    sound
+        .database
+        .run(&format!(
+            "CREATE TABLE batch (id bigint PRIMARY KEY, fence_token bigint NOT NULL DEFAULT 0);
+             SELECT fence.protect_column('batch', 'paydb.batch', 'id', 'fence_token');
+             GRANT UPDATE (id) ON batch TO {role}"
+        ))
+        .await;
+    let owner = sound.database.client().await;
+    // What the server's own value is, this session no longer shows.
+    owner
+        .batch_execute("SET idle_in_transaction_session_timeout = '1s'; SET lock_timeout = '1s'")
+        .await
+        .unwrap();
+    for finding in ["column-idle-unbounded", "column-wait-unbounded"] {
+        let row = owner
+            .query_one(
+                "SELECT severity, detail FROM fence.doctor() WHERE finding = $1",
+                &[&finding],
+            )
+            .await
+            .unwrap();
+        assert_eq!(row.get::<_, String>(0), "unknown", "{finding}");
+        assert!(row.get::<_, String>(1).starts_with("not judged: "), "{finding}");
     }
 }
 
