@@ -125,6 +125,10 @@ impl Hold {
         outcome
     }
 
+    pub(crate) fn attempt(&self) -> &Attempt {
+        &self.attempt
+    }
+
     fn minted(&self) -> Minted {
         Minted {
             token: self.grant.token,

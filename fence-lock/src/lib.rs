@@ -46,6 +46,7 @@ pub mod conformance;
 mod error;
 mod etcd;
 mod hold;
+mod hold_all;
 mod keys;
 #[cfg(feature = "postgres")]
 mod postgres;
@@ -58,6 +59,7 @@ pub use etcd::{
     ConnectError, EpochRecord, EtcdStore, GrantEvent, GrantWatch, Holder, InitError, Revoked, WatchError,
 };
 pub use hold::{Hold, NotHeld};
+pub use hold_all::HoldAll;
 pub use keys::{Keys, NoKeys};
 #[cfg(feature = "postgres")]
 pub use postgres::{INSTALL, PostgresConnectError, PostgresStore, SqlFile};

@@ -8,10 +8,13 @@ use fence_core::{Revision, Token};
 use super::EtcdStore;
 use super::call::revision;
 use super::epoch::InForce;
-use super::layout::{GrantRecord, encode};
 use super::lease::lease_id;
 use crate::error::AcquireError;
 use crate::store::{Attempt, LockStore, Minted};
+
+/// Up to so many keys, the transaction that cannot grant takes the places in the queues by itself: 2 n + 2 comparisons and,
+/// one level deeper, n puts, of which etcd allows 128 together. With more keys, a second transaction does.
+const QUEUES_AT_ONCE: usize = 42;
 
 /// Where an attempt stands after a transaction.
 pub(super) enum Turn {
@@ -62,75 +65,150 @@ impl EtcdStore {
             let minted = mint(in_force, revision(answer.header()))?;
             return Ok(Turn::Granted(minted));
         }
-        let (queued, cancelled, epoch) = else_branch(&answer, place);
-        self.adopt(seen, epoch.as_ref(), answer.header())?;
-        if cancelled {
-            return Err(AcquireError::GivenUp);
-        }
-        match place {
+        let otherwise = self.otherwise(seen, &answer)?;
+        match (place, otherwise) {
             // The place was ours before, and waiting shows whether it still is.
-            Some(since) => Ok(Turn::Queued(since)),
-            None if queued => Ok(Turn::Queued(
-                answer.header().map_or(0, etcd_client::ResponseHeader::revision),
-            )),
-            None => Ok(Turn::Again),
+            (Some(since), _) => Ok(Turn::Queued(since)),
+            (None, Otherwise::Queued(since)) => Ok(Turn::Queued(since)),
+            (None, Otherwise::EpochMoved) => Ok(Turn::Again),
+            (None, Otherwise::NotAsked) => self.enqueue(attempt, in_force).await,
         }
     }
 
     fn grant_txn(&self, attempt: &Attempt, in_force: &InForce, place: Option<i64>) -> Txn {
-        let keys = self.inner.layout.of(attempt);
-        let with_lease = || Some(PutOptions::new().with_lease(lease_id(attempt.session())));
-        let record = encode(&GrantRecord::of(attempt));
-        let same_epoch =
-            || Compare::mod_revision(self.inner.layout.epoch(), CompareOp::Equal, in_force.moved_at);
-        let not_given_up =
-            || Compare::create_revision(keys.cancelled(attempt.grant_id()), CompareOp::Equal, 0);
-        let nobody_ahead = match place {
-            None => Compare::create_revision(keys.queue(), CompareOp::Equal, 0),
-            Some(since) => Compare::create_revision(keys.queue(), CompareOp::Greater, since - 1),
-        };
-
-        let mut grant = vec![TxnOp::put(keys.held(), record.clone(), with_lease())];
-        let look = vec![
-            TxnOp::get(self.inner.layout.epoch(), None),
-            TxnOp::get(keys.cancelled(attempt.grant_id()), None),
-        ];
-        let otherwise = if place.is_some() {
-            grant.push(TxnOp::delete(keys.place(attempt.grant_id()), None));
-            look
-        } else {
-            let enqueue = Txn::new()
-                .when([same_epoch(), not_given_up()])
-                .and_then([TxnOp::put(keys.place(attempt.grant_id()), record, with_lease())]);
-            [look, vec![TxnOp::txn(enqueue)]].concat()
-        };
-        Txn::new()
-            .when([
-                Compare::create_revision(keys.held(), CompareOp::Equal, 0),
-                nobody_ahead.with_prefix(),
-                same_epoch(),
-                not_given_up(),
-            ])
-            .and_then(grant)
-            .or_else(otherwise)
+        let (mut when, mut grant) = (self.still(attempt, in_force), Vec::new());
+        for (keys, record) in self.inner.layout.each(attempt) {
+            when.push(Compare::create_revision(keys.held(), CompareOp::Equal, 0));
+            let nobody_ahead = match place {
+                None => Compare::create_revision(keys.queue(), CompareOp::Equal, 0),
+                Some(since) => Compare::create_revision(keys.queue(), CompareOp::Greater, since - 1),
+            };
+            when.push(nobody_ahead.with_prefix());
+            grant.push(TxnOp::put(keys.held(), record, with_lease(attempt)));
+            if place.is_some() {
+                grant.push(TxnOp::delete(keys.place(attempt.grant_id()), None));
+            }
+        }
+        let mut otherwise = self.look(attempt);
+        if place.is_none() && attempt.keys().count() <= QUEUES_AT_ONCE {
+            otherwise.push(TxnOp::txn(self.enqueue_txn(attempt, in_force)));
+        }
+        Txn::new().when(when).and_then(grant).or_else(otherwise)
     }
 
-    /// A grant can be gone before its answer is here: the lease ran out, or was revoked. Only one that is there, attached
-    /// to this session's lease, since the revision that minted it, is handed out.
+    /// Takes the place in the queues in a transaction of its own.
+    async fn enqueue(&self, attempt: &Attempt, in_force: &InForce) -> Result<Turn, AcquireError> {
+        let seen = self.inner.seen.load(Ordering::SeqCst);
+        attempt.sending();
+        let enqueue = self.enqueue_txn(attempt, in_force).or_else(self.look(attempt));
+        let answer = self.txn_unchecked(enqueue).await?;
+        attempt.answered();
+        if answer.succeeded() {
+            self.check_revision(seen, answer.header())?;
+            return Ok(Turn::Queued(place_of(&answer)));
+        }
+        self.otherwise(seen, &answer)?;
+        Ok(Turn::Again)
+    }
+
+    fn enqueue_txn(&self, attempt: &Attempt, in_force: &InForce) -> Txn {
+        let places: Vec<TxnOp> = self
+            .inner
+            .layout
+            .each(attempt)
+            .into_iter()
+            .map(|(keys, record)| TxnOp::put(keys.place(attempt.grant_id()), record, with_lease(attempt)))
+            .collect();
+        Txn::new().when(self.still(attempt, in_force)).and_then(places)
+    }
+
+    /// The epoch has not moved, and the attempt was not given up.
+    fn still(&self, attempt: &Attempt, in_force: &InForce) -> Vec<Compare> {
+        let layout = &self.inner.layout;
+        vec![
+            Compare::mod_revision(layout.epoch(), CompareOp::Equal, in_force.moved_at),
+            Compare::create_revision(layout.cancelled(attempt), CompareOp::Equal, 0),
+        ]
+    }
+
+    /// What shows why there was no grant: the epoch record, and the cancellation of the attempt.
+    fn look(&self, attempt: &Attempt) -> Vec<TxnOp> {
+        let layout = &self.inner.layout;
+        vec![
+            TxnOp::get(layout.epoch(), None),
+            TxnOp::get(layout.cancelled(attempt), None),
+        ]
+    }
+
+    /// Why there was no grant, from what the transaction looked at.
+    fn otherwise(&self, seen: u64, answer: &TxnResponse) -> Result<Otherwise, AcquireError> {
+        let mut responses = answer.op_responses().into_iter();
+        let mut next_get = || match responses.next() {
+            Some(TxnOpResponse::Get(read)) => read.kvs().first().cloned(),
+            _ => None,
+        };
+        let (epoch, cancelled) = (next_get(), next_get());
+        self.adopt(seen, epoch.as_ref(), answer.header())?;
+        if cancelled.is_some() {
+            return Err(AcquireError::GivenUp);
+        }
+        Ok(match responses.next() {
+            Some(TxnOpResponse::Txn(queued)) if queued.succeeded() => Otherwise::Queued(place_of(answer)),
+            Some(_) => Otherwise::EpochMoved,
+            None => Otherwise::NotAsked,
+        })
+    }
+
+    /// A grant can be gone before its answer is here: the lease ran out, or was revoked. Only one that is there, each key
+    /// of it attached to this session's lease, since the revision that minted it, is handed out.
     async fn confirm(&self, attempt: &Attempt, minted: Minted) -> Result<Minted, AcquireError> {
-        let read = self.get(self.inner.layout.of(attempt).held(), None).await?;
-        let minted_at = minted_at(minted);
-        let confirmed = read.kvs().first().is_some_and(|kv| {
-            kv.create_revision() == minted_at
-                && kv.lease() == lease_id(attempt.session())
-                && kv.value() == encode(&GrantRecord::of(attempt))
-        });
+        let each = self.inner.layout.each(attempt);
+        let reads: Vec<TxnOp> = each
+            .iter()
+            .map(|(keys, _)| TxnOp::get(keys.held(), None))
+            .collect();
+        let answer = self.txn(Txn::new().and_then(reads)).await?;
+        let ours = |response: TxnOpResponse, record: &[u8]| {
+            let TxnOpResponse::Get(read) = response else {
+                return false;
+            };
+            read.kvs().first().is_some_and(|kv| {
+                kv.create_revision() == minted_at(minted)
+                    && kv.lease() == lease_id(attempt.session())
+                    && kv.value() == record
+            })
+        };
+        let responses = answer.op_responses();
+        let confirmed = responses.len() == each.len()
+            && responses
+                .into_iter()
+                .zip(&each)
+                .all(|(response, (_, record))| ours(response, record));
         if confirmed {
             Ok(minted)
         } else {
             Err(AcquireError::NotConfirmed)
         }
     }
+}
+
+/// Why a transaction did not grant.
+enum Otherwise {
+    /// It took a place in the queue, at this revision, instead.
+    Queued(i64),
+    /// It would have, had the epoch not moved.
+    EpochMoved,
+    /// It was not told to.
+    NotAsked,
+}
+
+fn with_lease(attempt: &Attempt) -> Option<PutOptions> {
+    Some(PutOptions::new().with_lease(lease_id(attempt.session())))
+}
+
+/// The place in the queues that a transaction took: its revision, which is the create revision of every key there.
+fn place_of(answer: &TxnResponse) -> i64 {
+    answer.header().map_or(0, etcd_client::ResponseHeader::revision)
 }
 
 /// The token of a grant, from the revision of its one transaction.
@@ -145,18 +223,4 @@ fn mint(in_force: &InForce, revision: u64) -> Result<Minted, AcquireError> {
 pub(super) fn minted_at(minted: Minted) -> i64 {
     let revision = minted.token.split().map_or(0, |(_, revision)| revision.as_u64());
     i64::try_from(revision).expect("a revision has 48 bits")
-}
-
-/// Whether a place was taken, whether the attempt was given up, and the epoch record.
-fn else_branch(answer: &TxnResponse, place: Option<i64>) -> (bool, bool, Option<etcd_client::KeyValue>) {
-    let mut responses = answer.op_responses().into_iter();
-    let mut next_get = || match responses.next() {
-        Some(TxnOpResponse::Get(read)) => read.kvs().first().cloned(),
-        _ => None,
-    };
-    let epoch = next_get();
-    let cancelled = next_get().is_some();
-    let queued =
-        place.is_none() && matches!(responses.next(), Some(TxnOpResponse::Txn(txn)) if txn.succeeded());
-    (queued, cancelled, epoch)
 }

@@ -50,8 +50,21 @@ impl Layout {
         }
     }
 
-    pub(super) fn of(&self, attempt: &Attempt) -> LockKeys {
+    /// The keys of each lock that an attempt asks for, with the attempt's record there.
+    pub(super) fn each(&self, attempt: &Attempt) -> Vec<(LockKeys, Vec<u8>)> {
+        let of = |key: &Key| {
+            (
+                self.lock(attempt.class(), key),
+                encode(&GrantRecord::of(attempt, key)),
+            )
+        };
+        attempt.keys().iter().map(of).collect()
+    }
+
+    /// The key that is there once an attempt was given up: one for all of its locks, under the first.
+    pub(super) fn cancelled(&self, attempt: &Attempt) -> String {
         self.lock(attempt.class(), attempt.keys().first())
+            .cancelled(attempt.grant_id())
     }
 }
 
@@ -73,7 +86,7 @@ impl LockKeys {
         format!("{}/queue/{grant_id}", self.base)
     }
 
-    pub(super) fn cancelled(&self, grant_id: &GrantId) -> String {
+    fn cancelled(&self, grant_id: &GrantId) -> String {
         format!("{}/cancel/{grant_id}", self.base)
     }
 }
@@ -108,10 +121,10 @@ pub(super) struct GrantRecord {
 }
 
 impl GrantRecord {
-    pub(super) fn of(attempt: &Attempt) -> GrantRecord {
+    pub(super) fn of(attempt: &Attempt, key: &Key) -> GrantRecord {
         GrantRecord {
             class: attempt.class().clone(),
-            key: attempt.keys().first().clone(),
+            key: key.clone(),
             grant_id: attempt.grant_id().clone(),
             session: attempt.session().clone(),
         }

@@ -74,7 +74,9 @@ use layout::Layout;
 ///
 /// To give up: put `cancel/G` unless everything sent was answered; then delete `queue/G`, and `held` if its value is this
 /// attempt's. To release: one transaction that, if `held` has the token's create revision and this attempt's value, puts
-/// `released` and deletes `held`. Seen from a watch, a deletion of `held` without a `released` of the same revision is a
+/// `released` and deletes `held`. Several keys of a class are granted by one such transaction, with the comparisons and puts of
+/// each: they share token and grant id, `held` and `queue/G` stand under every key and `cancel/G` under the first, and one
+/// revision is the place in every queue, so that no two attempts wait for each other. Seen from a watch, a deletion of `held` without a `released` of the same revision is a
 /// lease that expired or was revoked; those two cannot be told apart.
 #[derive(Clone)]
 pub struct EtcdStore {
@@ -110,6 +112,10 @@ pub enum ConnectError {
 }
 
 impl EtcdStore {
+    /// The most keys that one attempt may ask for. A grant of n keys compares 2 n + 2 things in one transaction, and etcd
+    /// allows 128 operations there (`--max-txn-ops`). A cluster that is set to fewer refuses larger grants whole.
+    pub const MOST_KEYS: usize = 60;
+
     /// How long one request may take.
     const TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -166,7 +172,7 @@ impl EtcdStore {
 
 impl LockStore for EtcdStore {
     fn most_keys(&self) -> usize {
-        1
+        EtcdStore::MOST_KEYS
     }
 
     fn acquire<'a>(&'a self, attempt: &'a Attempt) -> BoxFuture<'a, Result<Minted, AcquireError>> {

@@ -48,22 +48,23 @@ impl EtcdStore {
         }
     }
 
-    /// Who is ahead: the waiter right before us, so that a hand-over wakes one waiter; without one, the holder.
+    /// Who is ahead: the waiter right before us, so that a hand-over wakes one waiter; without one, the holder. Of several
+    /// keys the first that is not free.
     async fn ahead(&self, attempt: &Attempt, since: i64) -> Result<Ahead, StoreError> {
-        let keys = self.inner.layout.of(attempt);
-        let place = keys.place(attempt.grant_id());
-        let before_us = GetOptions::new()
-            .with_prefix()
-            .with_keys_only()
-            .with_max_create_revision(since - 1)
-            .with_sort(SortTarget::Create, SortOrder::Descend)
-            .with_limit(1);
-        let look = Txn::new()
-            .when([Compare::create_revision(place, CompareOp::Equal, since)])
-            .and_then([
-                TxnOp::get(keys.queue(), Some(before_us)),
-                TxnOp::get(keys.held(), Some(GetOptions::new().with_keys_only())),
-            ]);
+        let (mut places, mut looks) = (Vec::new(), Vec::new());
+        for (keys, _) in self.inner.layout.each(attempt) {
+            let place = keys.place(attempt.grant_id());
+            places.push(Compare::create_revision(place, CompareOp::Equal, since));
+            let before_us = GetOptions::new()
+                .with_prefix()
+                .with_keys_only()
+                .with_max_create_revision(since - 1)
+                .with_sort(SortTarget::Create, SortOrder::Descend)
+                .with_limit(1);
+            looks.push(TxnOp::get(keys.queue(), Some(before_us)));
+            looks.push(TxnOp::get(keys.held(), Some(GetOptions::new().with_keys_only())));
+        }
+        let look = Txn::new().when(places).and_then(looks);
         let answer = self.txn(look).await?;
         if !answer.succeeded() {
             return Ok(Ahead::WeAreGone);

@@ -2,24 +2,22 @@
 
 use std::sync::Arc;
 
-use fence_core::{ClassName, Grant, GrantId, Key, Phase};
+use fence_core::{ClassName, Grant, GrantId, Phase};
 
 use super::Inner;
 use crate::error::AcquireError;
 use crate::hold::Hold;
+use crate::keys::Keys;
 use crate::store::Attempt;
 
-pub(super) async fn acquire(inner: &Arc<Inner>, class: &ClassName, key: &Key) -> Result<Hold, AcquireError> {
+/// The hold names the first of the keys; its attempt names all.
+pub(super) async fn acquire(inner: &Arc<Inner>, class: &ClassName, keys: Keys) -> Result<Hold, AcquireError> {
+    let key = keys.first().clone();
     if inner.state.phase() == Phase::Fenced {
         return Err(AcquireError::SessionOver);
     }
     let grant_id = GrantId::new(uuid::Uuid::new_v4().simple().to_string()).expect("32 digits are a grant id");
-    let attempt = Arc::new(Attempt::new(
-        inner.id.clone(),
-        class.clone(),
-        key.clone(),
-        grant_id,
-    ));
+    let attempt = Arc::new(Attempt::new(inner.id.clone(), class.clone(), keys, grant_id));
     let mut giving_up = GiveUp {
         inner,
         attempt: Some(Arc::clone(&attempt)),
@@ -40,7 +38,7 @@ pub(super) async fn acquire(inner: &Arc<Inner>, class: &ClassName, key: &Key) ->
     let (sent, ttl) = inner.state.last_renewal();
     let grant = Grant {
         class: class.clone(),
-        key: key.clone(),
+        key,
         token: minted.token,
         grant_id: attempt.grant_id().clone(),
         ttl,

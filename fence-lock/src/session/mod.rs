@@ -15,6 +15,8 @@ use tokio::task::JoinHandle;
 use crate::clock::{BootClock, Clock};
 use crate::error::{AcquireError, OpenError, StoreError};
 use crate::hold::Hold;
+use crate::hold_all::HoldAll;
+use crate::keys::Keys;
 use crate::store::{Attempt, LockStore, Minted, SessionId};
 pub(crate) use state::State;
 
@@ -156,7 +158,7 @@ impl Session {
     ///
     /// [`AcquireError`]; nothing is held then, and the attempt never lands later.
     pub async fn acquire(&self, class: &ClassName, key: &Key) -> Result<Hold, AcquireError> {
-        acquire::acquire(&self.inner, class, key).await
+        acquire::acquire(&self.inner, class, Keys::from(key.clone())).await
     }
 
     /// [`Session::acquire`] for `within` at most.
@@ -174,6 +176,19 @@ impl Session {
             Ok(outcome) => outcome,
             Err(_) => Err(AcquireError::TimedOut { after: within }),
         }
+    }
+
+    /// Waits for the locks of all the keys of `class` and takes them in one step, or none of them: they share one token and
+    /// one grant id. While it waits it holds none, and stands in the queue of each; acquisitions that want the same keys in
+    /// whatever order do not wait for each other in a circle. How many keys a store takes at once it says itself
+    /// ([`LockStore::most_keys`]).
+    ///
+    /// # Errors
+    ///
+    /// [`AcquireError`], also [`AcquireError::TooManyKeys`]; nothing is held then, and the attempt never lands later.
+    pub async fn acquire_all(&self, class: &ClassName, keys: Keys) -> Result<HoldAll, AcquireError> {
+        let hold = acquire::acquire(&self.inner, class, keys).await?;
+        Ok(HoldAll::new(hold))
     }
 
     /// The session's name in its store.

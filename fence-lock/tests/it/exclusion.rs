@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use fence_core::ClassName;
-use fence_lock::{AcquireError, Release};
+use fence_lock::{AcquireError, EtcdStore, Keys, Release};
 
 use crate::support::{class, fresh_prefix, key, raw, session, store, store_in};
 
@@ -116,6 +116,27 @@ async fn nobody_passes_a_waiter_even_while_the_lock_is_free() {
         .await
         .unwrap();
     assert_eq!(hold.release().await.unwrap(), Release::Released);
+}
+
+#[tokio::test]
+async fn any_number_of_keys_up_to_the_most_is_granted_and_queued_for() {
+    let store = store().await;
+    let (one, two) = (session(&store).await, session(&store).await);
+    // On both sides of where queueing takes a transaction of its own, and at the server's limit.
+    for count in [2, 41, 42, 43, EtcdStore::MOST_KEYS] {
+        let keys = move || Keys::new((0..count).map(|number| key(&format!("acct-{number}")))).unwrap();
+        let all = one.acquire_all(&class(), keys()).await.unwrap();
+        let waiting = tokio::spawn({
+            let two = two.clone();
+            async move { two.acquire_all(&class(), keys()).await }
+        });
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert!(!waiting.is_finished(), "{count} keys were not waited for");
+        assert_eq!(all.release().await.unwrap(), Release::Released, "{count} keys");
+        let next = tokio::time::timeout(Duration::from_secs(20), waiting).await;
+        let next = next.unwrap().unwrap().unwrap();
+        assert_eq!(next.release().await.unwrap(), Release::Released, "{count} keys");
+    }
 }
 
 #[tokio::test]

@@ -69,6 +69,8 @@ cases! {
         "a hold that is dropped stays locked for one full TTL, and comes free then";
     "hold-released", holds::released,
         "a hold gives its token while it lives, and its lock back when it is released";
+    "hold-of-several", holds::several,
+        "a hold of several keys claims each with one token, and frees all when it is released";
     "several-capability", several::capability,
         "as many keys as the store says are granted in one step, and one more is refused unsent";
     "several-all-or-none", several::all_or_none,

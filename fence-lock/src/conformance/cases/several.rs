@@ -32,7 +32,7 @@ fn grants_two(store: &Arc<dyn LockStore>) -> bool {
 }
 
 pub(super) async fn capability(place: &dyn Place) -> Outcome {
-    let member = member(place).await?;
+    let (member, other) = (member(place).await?, member(place).await?);
     let most = member.store.most_keys();
     promise!(most >= 1, "a store grants {most} keys at once");
     let many = most.min(MANY);
@@ -44,7 +44,10 @@ pub(super) async fn capability(place: &dyn Place) -> Outcome {
             "of {many} keys granted at once {holder:?} holds {key}"
         );
     }
+    // As many stand in as many queues at once.
+    let waiting = other.queue(place, numbered(many), 1).await?;
     grant.free().await?;
+    waiting.granted().await?.free().await?;
     let mut asking = member.acquiring(numbered(most + 1));
     let outcome = asking.outcome().await?;
     promise!(
