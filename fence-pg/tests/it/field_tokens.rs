@@ -131,3 +131,28 @@ async fn both_guards_hold_at_the_largest_token() {
     }
     assert_eq!(database.number("SELECT balance FROM account").await, 103);
 }
+
+#[tokio::test]
+async fn a_token_that_was_forgotten_or_is_none_is_told_as_that_and_not_as_a_row_that_is_absent() {
+    let database = crate::column::accounts().await;
+    let client = database.client().await;
+    for (key, presented, expected) in [
+        ("'1'", "NULL", Some("ZF002")),
+        ("'999'", "NULL", Some("ZF002")),
+        ("'1'", "0", Some("ZF003")),
+        ("'999'", "-5", Some("ZF003")),
+        ("NULL", "34", Some("ZF006")),
+        ("'2'", "34", Some("ZF001")),
+        ("'999'", "34", None),
+    ] {
+        // What a program sends when its variable is empty: the UPDATE touches nothing, and is explained.
+        let update = format!("UPDATE account SET balance = 0 WHERE id = {key} AND fence <= {presented}");
+        let explain = format!("SELECT fence.explain_column('account', 'id', 'fence', {key}, {presented})");
+        client.batch_execute("BEGIN").await.unwrap();
+        assert_eq!(client.execute(&update, &[]).await.unwrap(), 0, "{update}");
+        let came = client.batch_execute(&explain).await.err();
+        let came = came.map(|error| error.code().unwrap().code().to_owned());
+        assert_eq!(came.as_deref(), expected, "{key}, {presented}");
+        client.batch_execute("ROLLBACK").await.unwrap();
+    }
+}
