@@ -282,13 +282,16 @@ DECLARE
     mine boolean := false;
 BEGIN
     -- That it is sound is remembered by whoever need not wait for it. It is looked at with the history in hand: a stop that
-    -- came between is seen, and one that comes later waits, and takes the memory back.
-    IF current_setting('transaction_isolation') IN ('read committed', 'read uncommitted') THEN
-        PERFORM FROM fence.history FOR SHARE SKIP LOCKED;
-        IF FOUND THEN
+    -- came between is seen (above READ COMMITTED, as 40001), and one that comes later waits, and takes the memory back.
+    PERFORM FROM fence.history FOR SHARE SKIP LOCKED;
+    IF FOUND THEN
+        BEGIN
             PERFORM FROM fence.class c WHERE c.name = require_history.class FOR NO KEY UPDATE SKIP LOCKED;
             mine := FOUND;
-        END IF;
+        EXCEPTION WHEN serialization_failure THEN
+            -- Another has remembered it since this snapshot.
+            NULL;
+        END;
     END IF;
     doubt := fence.doubt();
     IF doubt IS NOT NULL THEN

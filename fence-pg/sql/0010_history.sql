@@ -7,7 +7,7 @@
 --
 -- fence.admit looks by itself: after a promotion, a point-in-time restore, or a dump restored elsewhere it answers ZF008 until
 -- an operator has acknowledged. A planned switchover looks the same, and is acknowledged with nothing_lost => true.
--- The column guard asks nobody: stop its writers by hand.
+-- The column guard asks nobody, and has no floor: stop its writers by hand, and raise its columns as fence.acknowledge tells.
 --
 -- A data directory or volume that is put back as it was shows nothing of it from inside. Keep a memory elsewhere, taken by
 -- SELECT fence.remember() and kept once that is committed, and compare it with SELECT fence.compare_memory('...') after every
@@ -117,6 +117,28 @@ BEGIN
         ELSE
             PERFORM fence.raise_floor(open_class.name, open_class.first);
         END IF;
+    END LOOP;
+    PERFORM fence.tell_columns();
+END
+$$;
+
+-- Says what has to be done by hand where rows bear their own marks.
+CREATE OR REPLACE FUNCTION fence.tell_columns() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    guarded record;
+BEGIN
+    FOR guarded IN
+        SELECT g.relation, g.token_column, c.floor
+        FROM fence.guarded g JOIN fence.class c ON c.name = g.class JOIN pg_class r ON r.oid = g.relation
+        WHERE g.guard = 'column' ORDER BY g.name
+    LOOP
+        RAISE NOTICE USING
+            MESSAGE = format('rows of %s may have lost newer tokens; raise them by hand: UPDATE %s SET %I = %s WHERE %I < %s',
+                             guarded.relation, guarded.relation, guarded.token_column, guarded.floor,
+                             guarded.token_column, guarded.floor),
+            HINT = 'Until then its rows take tokens from before the loss: the column guard has no floor.';
     END LOOP;
 END
 $$;
@@ -239,7 +261,7 @@ AS $$
     FROM fence.doubt() AS d (doubt)
 $$;
 
-REVOKE ALL ON FUNCTION fence.stop, fence.acknowledge, fence.fence_off, fence.require_latest, fence.remember, fence.lsn,
+REVOKE ALL ON FUNCTION fence.stop, fence.acknowledge, fence.fence_off, fence.tell_columns, fence.require_latest, fence.remember, fence.lsn,
     fence.require_sound, fence.compare_memory, fence.history_status FROM PUBLIC;
 
 INSERT INTO fence.migration (name) VALUES ('0010_history.sql') ON CONFLICT DO NOTHING;

@@ -259,3 +259,53 @@ async fn a_tier_that_no_class_uses_is_noticed_when_its_epoch_is_registered() {
     let notices = crate::roles::warnings(&database, "SELECT fence.register_epoch('entity', 2)").await;
     assert!(notices.is_empty(), "{notices:?}");
 }
+
+#[tokio::test]
+async fn an_acknowledged_loss_names_the_token_columns_that_have_to_be_raised_by_hand() {
+    let database = Database::guarded().await;
+    database
+        .run(&format!(
+            "CREATE TABLE \"the batch\" (id bigint PRIMARY KEY, fence_token bigint NOT NULL DEFAULT 0);
+             INSERT INTO \"the batch\" VALUES (1, {});
+             SELECT fence.protect_column('\"the batch\"', '{CLASS}', 'id', 'fence_token');
+             {STOP}",
+            token(30)
+        ))
+        .await;
+    database.run("SELECT fence.register_epoch('entity', 2)").await;
+    let said = crate::roles::warnings(&database, "SELECT fence.acknowledge('restored')").await;
+    let (_, update) = said[0].split_once("by hand: ").unwrap();
+    database.run(update).await;
+    let late = format!(
+        "UPDATE \"the batch\" SET fence_token = {} WHERE id = 1",
+        token(33)
+    );
+    assert_eq!(code(&database.client().await, &late).await, "ZF001");
+    assert_eq!(said.len(), 1, "{said:?}");
+}
+
+#[tokio::test]
+async fn above_read_committed_a_stop_since_the_snapshot_is_seen_and_anothers_memory_is_no_hindrance() {
+    for stopped in [false, true] {
+        let database = Database::guarded().await;
+        // As after a restart.
+        let unlooked = "UPDATE fence.class SET sound_start = NULL";
+        database.run(&format!("{} {unlooked}", admit("acct-2", 32))).await;
+        let old = database.client().await;
+        old.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1")
+            .await
+            .unwrap();
+        database.run(&admit("acct-1", 33)).await;
+        if stopped {
+            database.run(STOP).await;
+        }
+        let admission = old.batch_execute(&admit("acct-2", 33)).await;
+        if stopped {
+            let refused = admission.unwrap_err();
+            assert_eq!(refused.code().unwrap().code(), "40001");
+        } else {
+            admission.unwrap();
+            old.batch_execute("COMMIT").await.unwrap();
+        }
+    }
+}
