@@ -190,9 +190,23 @@ impl Services {
     ///
     /// When it does not start.
     pub async fn start_postgres(&self, programs: &Path) -> Result<Postgres, ServiceError> {
+        self.start_postgres_with(programs, &[]).await
+    }
+
+    /// The same, with further settings, each `name=value`, which win over the kit's own: the kit's servers do not wait for
+    /// the disk (`fsync=off`) and write what logical decoding needs (`wal_level=logical`).
+    ///
+    /// # Errors
+    ///
+    /// When it does not start.
+    pub async fn start_postgres_with(
+        &self,
+        programs: &Path,
+        settings: &[&str],
+    ) -> Result<Postgres, ServiceError> {
         let account = Account::choose();
         let folders = account.folders(&self.reaper, &programs.join("postgres")).await?;
-        Postgres::start(&self.reaper, programs, &account, &folders).await
+        Postgres::start(&self.reaper, programs, &account, &folders, settings).await
     }
 
     /// Starts a PgBouncer in transaction mode before a server of this run: any database, any role with its password. It has
@@ -261,7 +275,7 @@ async fn start_all(
     };
     let postgres = async {
         match (programs, &folders) {
-            (Some(programs), Some(folders)) => Postgres::start(reaper, programs, &account, folders)
+            (Some(programs), Some(folders)) => Postgres::start(reaper, programs, &account, folders, &[])
                 .await
                 .map(Some),
             _ => Ok(None),

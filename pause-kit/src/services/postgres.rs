@@ -66,6 +66,7 @@ impl Postgres {
         programs: &Path,
         account: &Account,
         folders: &Folders,
+        settings: &[&str],
     ) -> Result<Self, ServiceError> {
         let start = Start {
             reaper,
@@ -73,6 +74,7 @@ impl Postgres {
             owner: account.owner,
             logs: folders.run.join("logs"),
             own: &folders.own,
+            settings,
         };
         let superuser = Login {
             role: SUPERUSER.to_owned(),
@@ -190,6 +192,7 @@ struct Start<'run> {
     owner: Option<Owner>,
     logs: PathBuf,
     own: &'run Path,
+    settings: &'run [&'run str],
 }
 
 impl Start<'_> {
@@ -231,6 +234,7 @@ impl Start<'_> {
             spec.args.extend(
                 SETTINGS
                     .iter()
+                    .chain(self.settings)
                     .flat_map(|setting| ["-c".to_owned(), (*setting).to_owned()]),
             );
             let child = Child::start(self.reaper, &self.logs, &spec, self.owner, Farewell::Quit).await?;

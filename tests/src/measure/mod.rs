@@ -8,8 +8,10 @@ mod interrupt;
 mod load;
 mod mutants;
 mod pg_bypass;
+mod pg_cost;
 mod pg_mutants;
 mod pg_owner;
+mod pg_scale;
 mod prove;
 mod register;
 mod run;
@@ -93,6 +95,16 @@ const CHECKS: &[(&str, &str, Check)] = &[
         "pg-mutants",
         "every broken variant of the installed SQL under tests/mutants/sql is called violated, by the invariant it names",
         pg_mutants::pg_mutants,
+    ),
+    (
+        "pg-cost",
+        "the guards of PostgreSQL against the bare write and other ways: statements, round trips, WAL, throughput",
+        pg_cost::pg_cost,
+    ),
+    (
+        "pg-scale",
+        "a guarded write with a million keys against one with a thousand, and guarding a table of a million rows",
+        pg_scale::pg_scale,
     ),
     (
         "pg-owner",
