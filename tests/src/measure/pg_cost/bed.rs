@@ -122,7 +122,6 @@ impl Bed {
             .arg(&file)
             .arg(self.url.through(port).as_str())
             .stdin(Stdio::null())
-            .kill_on_drop(true)
             .output()
             .await?;
         let said = String::from_utf8_lossy(&output.stdout);
