@@ -66,6 +66,18 @@ pub enum ProbeKind {
     Forgotten,
     /// The same after an admission of another key: must be refused as of the wrong key.
     WrongKey,
+    /// A write without admission on a table whose class only observes, beside another open one: must be applied at once.
+    Observed,
+    /// The switch of such a class to enforcement while an observed write is not yet committed: must be blocked.
+    Switch,
+    /// Whether the guard has written down what it let through, and for whom.
+    WrittenDown,
+    /// One of two batches of keys that are given in opposite orders at the same time: must be applied.
+    Crossed,
+    /// A batch of keys one of which has a larger mark: must be refused as stale, naming that key.
+    StaleBatch,
+    /// An admission while an operator has stopped them: must be refused as of a history in doubt.
+    Stopped,
     /// A larger admission in a snapshot from before the predecessor's last commit: must be refused, or fail with 40001.
     OldSnapshot,
 }
@@ -104,6 +116,12 @@ impl ProbeKind {
                 ProbeKind::Admitted,
                 ProbeKind::Forgotten,
                 ProbeKind::WrongKey,
+                ProbeKind::Observed,
+                ProbeKind::Switch,
+                ProbeKind::WrittenDown,
+                ProbeKind::Crossed,
+                ProbeKind::StaleBatch,
+                ProbeKind::Stopped,
             ],
         }
     }

@@ -54,12 +54,23 @@ fn judge(probe: &Seen<'_, Probe>) -> Result<(), Fault> {
         matches!((&right, &body.reply), (Right::Refused(_), Reply::Sql { .. })) && code == Some("40001");
     let cut_short = !retry && code.is_some_and(is_cut_short);
     match (right, said) {
-        (Right::Applied, Said::Blocked) if body.probe == ProbeKind::Unheld => broken(
-            if_accepted,
-            "was kept waiting for the holder of another".to_owned(),
-        ),
+        (Right::Applied, Said::Blocked) if matches!(body.probe, ProbeKind::Unheld | ProbeKind::Observed) => {
+            broken(
+                if_accepted,
+                "was kept waiting for the holder of another".to_owned(),
+            )
+        }
+        // Whoever waits for the other gets this from the server, or meets the guard's bound.
+        (Right::Applied, Said::Blocked | Said::Failed)
+            if body.probe == ProbeKind::Crossed && matches!(code, Some("40P01" | "55P03")) =>
+        {
+            broken(if_accepted, "and the other one waited for each other".to_owned())
+        }
         (Right::Applied, Said::Declined | Said::Failed)
-            if matches!(body.probe, ProbeKind::Bounds | ProbeKind::Durable) && !cut_short =>
+            if matches!(
+                body.probe,
+                ProbeKind::Bounds | ProbeKind::Durable | ProbeKind::WrittenDown
+            ) && !cut_short =>
         {
             broken(if_accepted, "was not as it must be".to_owned())
         }
@@ -122,6 +133,7 @@ fn is_exact(probe: &Probe, fence: Fence) -> bool {
         Fence::UnknownEpoch => "ZF005",
         Fence::WrongKey => "ZF006",
         Fence::UnknownClass => "ZF007",
+        Fence::HistoryInDoubt => "ZF008",
     };
     match &probe.reply {
         Reply::Http { status, .. } => {
@@ -130,7 +142,7 @@ fn is_exact(probe: &Probe, fence: Fence) -> bool {
                 Fence::Malformed => 400,
                 Fence::Stale | Fence::Collision => 412,
                 Fence::UnknownEpoch => 409,
-                Fence::WrongKey | Fence::UnknownClass => return false,
+                Fence::WrongKey | Fence::UnknownClass | Fence::HistoryInDoubt => return false,
             };
             let said = of_probe(probe) == Said::Fenced(fence);
             let code_fits = probe.sqlstate.as_deref().is_none_or(|seen| seen == code);
@@ -139,7 +151,7 @@ fn is_exact(probe: &Probe, fence: Fence) -> bool {
         Reply::Sql { sqlstate, detail, .. } => {
             let text = fence == Fence::Malformed && probe.probe == ProbeKind::Malformed;
             let code = if text { "22P02" } else { code };
-            sqlstate.as_deref() == Some(code) && (fence != Fence::Stale || *detail == Some(numbers(probe)))
+            sqlstate.as_deref() == Some(code) && (fence != Fence::Stale || *detail == Some(named(probe)))
         }
     }
 }
@@ -149,6 +161,14 @@ fn numbers(probe: &Probe) -> String {
     let presented = probe.presented.token.as_deref().unwrap_or_default();
     let seen = probe.seen.map(|seen| seen.to_string()).unwrap_or_default();
     format!("presented {presented}, seen {seen}")
+}
+
+/// The same, with the key that it is about where there are several.
+fn named(probe: &Probe) -> String {
+    match probe.probe {
+        ProbeKind::StaleBatch => format!("{}, class {}, key '{}'", numbers(probe), probe.class, probe.key),
+        _ => numbers(probe),
+    }
 }
 
 /// Whether the database was given the token that was presented to the resource, as far as its DETAIL tells: a resource that
@@ -256,6 +276,28 @@ fn expected(kind: ProbeKind) -> (Right, Invariant, &'static str) {
             Fence::WrongKey,
             I::RealTimeRefusal,
             "a late write that admitted another key",
+        ),
+        ProbeKind::Observed => (
+            Right::Applied,
+            I::BoundedBlock,
+            "a write that is only observed, beside another",
+        ),
+        ProbeKind::Switch => (
+            Right::Blocked,
+            I::DelayedPacket,
+            "the switch to enforcement beside an uncommitted write that was let through",
+        ),
+        ProbeKind::WrittenDown => (Right::Applied, I::Identity, "the record of what was let through"),
+        ProbeKind::Crossed => (
+            Right::Applied,
+            I::BoundedBlock,
+            "one of two batches in opposite orders",
+        ),
+        ProbeKind::StaleBatch => refused(Fence::Stale, I::Order, "a batch with a smaller token in it"),
+        ProbeKind::Stopped => refused(
+            Fence::HistoryInDoubt,
+            I::DurableMark,
+            "an admission while all are stopped",
         ),
         ProbeKind::OldSnapshot => (
             Right::RefusedOr40001,

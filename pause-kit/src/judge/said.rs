@@ -31,6 +31,7 @@ pub(crate) enum Fence {
     UnknownEpoch,
     WrongKey,
     UnknownClass,
+    HistoryInDoubt,
 }
 
 impl Fence {
@@ -43,6 +44,7 @@ impl Fence {
             "ZF005" => Fence::UnknownEpoch,
             "ZF006" => Fence::WrongKey,
             "ZF007" => Fence::UnknownClass,
+            "ZF008" => Fence::HistoryInDoubt,
             _ => return None,
         })
     }
@@ -56,6 +58,7 @@ impl Fence {
             Fence::UnknownEpoch => "unknown epoch",
             Fence::WrongKey => "wrong key",
             Fence::UnknownClass => "unknown class",
+            Fence::HistoryInDoubt => "history in doubt",
         }
     }
 }

@@ -109,6 +109,13 @@ impl<'a> Ask<'a> {
         Ok(())
     }
 
+    /// Runs another statement than the claim's own, which comes to the same, and records the answer.
+    pub(super) async fn with(self, half: &Half<'_>, sql: &Client, statement: &str) -> Result<(), RunError> {
+        let reply = reply(sql, statement).await?;
+        self.record(half, reply);
+        Ok(())
+    }
+
     pub(super) fn record(&self, half: &Half<'_>, reply: Reply) {
         half.recorder.record(
             half.recorder.now(),

@@ -76,7 +76,7 @@ async fn stale_after_a_wait(half: &Half<'_>, one: &Client, two: &Client) -> Resu
         let smaller = Ask::new(Kind::Smaller, OPEN, key, 30).meets(31);
         let statement = smaller.sql();
         let (answered, committed) = tokio::join!(reply(two, &statement), async {
-            waits(half).await?;
+            waiting(half, 1).await?;
             run(one, "COMMIT").await
         });
         committed?;
@@ -164,8 +164,8 @@ async fn old_snapshot(half: &Half<'_>, one: &Client, two: &Client) -> Result<(),
     run(two, "ROLLBACK").await
 }
 
-/// Waits until a backend waits for a lock, or none is going to: a guard that takes none answers at once.
-async fn waits(half: &Half<'_>) -> Result<(), RunError> {
+/// Waits until so many backends wait for a lock, or none is going to: a guard that takes none answers at once.
+pub(super) async fn waiting(half: &Half<'_>, backends: usize) -> Result<(), RunError> {
     let query =
         "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
     for _ in 0..100 {
@@ -174,7 +174,7 @@ async fn waits(half: &Half<'_>) -> Result<(), RunError> {
             .query(query, &[])
             .await
             .map_err(RunError::lost("PostgreSQL could not be asked who waits"))?;
-        if !rows.is_empty() {
+        if rows.len() >= backends {
             break;
         }
         tokio::time::sleep(Duration::from_millis(5)).await;

@@ -144,6 +144,14 @@ fn asks(probe: ProbeKind) -> &'static str {
         ProbeKind::Admitted => "its key was admitted in its transaction, so it must be applied",
         ProbeKind::Forgotten => "its key was not admitted, so it must be refused as missing",
         ProbeKind::WrongKey => "another key was admitted, so it must be refused",
+        ProbeKind::Observed => "its class only observes, so it must be applied, and nobody waits",
+        ProbeKind::Switch => "a write that was let through is not yet committed, so it must be blocked",
+        ProbeKind::WrittenDown => "whether what was let through is written down",
+        ProbeKind::Crossed => "another batch has its keys in the opposite order; both must be applied",
+        ProbeKind::StaleBatch => {
+            "one of its tokens is smaller, so it must be refused as stale, naming that key"
+        }
+        ProbeKind::Stopped => "admissions are stopped, so it must be refused as of a history in doubt",
         ProbeKind::OldSnapshot => {
             "in a snapshot from before the last commit, where it must be refused or fail"
         }

@@ -7,6 +7,7 @@ use super::forms::late_send;
 use super::tape::{done, http, presented, sql};
 
 const STALE: Option<&str> = Some("presented 9, seen 10");
+const STALE_BATCH: Option<&str> = Some("presented 9, seen 10, class kit.open, key 'probe'");
 
 /// The probe, its right answer, and the invariant that is broken when it is accepted instead.
 fn refused() -> Vec<(ProbeKind, Reply, Invariant)> {
@@ -27,6 +28,11 @@ fn refused() -> Vec<(ProbeKind, Reply, Invariant)> {
         (ProbeKind::CollidingRaise, sql("ZF004", None), I::Identity),
         (ProbeKind::RaiseOutsideRange, sql("ZF005", None), I::Identity),
         (ProbeKind::RaiseWithoutToken, sql("ZF002", None), I::Identity),
+        (ProbeKind::Forgotten, sql("ZF002", None), I::RealTimeRefusal),
+        (ProbeKind::WrongKey, sql("ZF006", None), I::RealTimeRefusal),
+        (ProbeKind::Switch, sql("55P03", None), I::DelayedPacket),
+        (ProbeKind::StaleBatch, sql("ZF001", STALE_BATCH), I::Order),
+        (ProbeKind::Stopped, sql("ZF008", None), I::DurableMark),
         (ProbeKind::StaleRaise, http(412, Some("stale")), I::Order),
         (ProbeKind::Collision, http(412, Some("collision")), I::Identity),
         (
@@ -43,7 +49,8 @@ fn refused() -> Vec<(ProbeKind, Reply, Invariant)> {
     ]
 }
 
-const APPLIED: [ProbeKind; 6] = [
+const APPLIED: [ProbeKind; 7] = [
+    ProbeKind::Admitted,
     ProbeKind::OtherClass,
     ProbeKind::EqualAgain,
     ProbeKind::Prepare,
@@ -123,7 +130,7 @@ fn what_must_be_applied_and_is_refused_breaks_no_spurious_refusal() {
 #[test]
 fn another_code_or_other_numbers_than_the_faults_own_break_the_reason() {
     let codes = [
-        "ZF001", "ZF002", "ZF003", "ZF004", "ZF005", "ZF007", "P0001", "23505",
+        "ZF001", "ZF002", "ZF003", "ZF004", "ZF005", "ZF006", "ZF007", "ZF008", "P0001", "23505",
     ];
     for (probe, right, _) in refused() {
         let Reply::Sql {
@@ -134,7 +141,7 @@ fn another_code_or_other_numbers_than_the_faults_own_break_the_reason() {
         };
         if matches!(
             probe,
-            ProbeKind::HeldToTheEnd | ProbeKind::BoundedWait | ProbeKind::OldSnapshot
+            ProbeKind::HeldToTheEnd | ProbeKind::BoundedWait | ProbeKind::Switch | ProbeKind::OldSnapshot
         ) {
             continue;
         }
@@ -167,6 +174,31 @@ fn another_code_or_other_numbers_than_the_faults_own_break_the_reason() {
 fn a_refusal_that_invites_a_retry_is_the_wrong_reason() {
     violated(ProbeKind::Smaller, &sql("40001", STALE), Invariant::Reason);
     violated(ProbeKind::Collision, &sql("40001", None), Invariant::Reason);
+}
+
+#[test]
+fn whoever_waits_where_nobody_has_to_is_kept_beyond_the_bound() {
+    violated(ProbeKind::Observed, &sql("55P03", None), Invariant::BoundedBlock);
+    for code in ["40P01", "55P03"] {
+        violated(ProbeKind::Crossed, &sql(code, None), Invariant::BoundedBlock);
+    }
+    for probe in [ProbeKind::Observed, ProbeKind::Crossed] {
+        assert_eq!(verdict(probe, &done("UPDATE 1")), Verdict::Held, "{probe:?}");
+        violated(probe, &sql("ZF002", None), Invariant::NoSpuriousRefusal);
+    }
+}
+
+#[test]
+fn what_is_let_through_and_not_written_down_belongs_to_nobody() {
+    assert_eq!(verdict(ProbeKind::WrittenDown, &done("DO 0")), Verdict::Held);
+    violated(ProbeKind::WrittenDown, &sql("P0004", None), Invariant::Identity);
+}
+
+#[test]
+fn a_stale_batch_names_the_key_that_is_stale() {
+    violated(ProbeKind::StaleBatch, &sql("ZF001", STALE), Invariant::Reason);
+    let other = Some("presented 9, seen 10, class kit.open, key 'beside'");
+    violated(ProbeKind::StaleBatch, &sql("ZF001", other), Invariant::Reason);
 }
 
 #[test]

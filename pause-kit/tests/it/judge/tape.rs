@@ -344,18 +344,27 @@ impl Tape {
                     ("9", None, Some("ZF002"))
                 }
                 ProbeKind::WrongKey => ("9", None, Some("ZF006")),
+                ProbeKind::StaleBatch => ("9", Some("px"), Some("ZF001")),
+                ProbeKind::Stopped => ("9", Some("px"), Some("ZF008")),
                 ProbeKind::CollidingRaise => ("9", Some("px"), Some("ZF004")),
                 ProbeKind::RaiseOutsideRange => ("9", Some("px"), Some("ZF005")),
                 ProbeKind::BelowOne => ("0", Some("px"), Some("ZF003")),
                 ProbeKind::Malformed => ("nine", Some("px"), Some("22P02")),
                 ProbeKind::UnknownClass => ("9", Some("px"), Some("ZF007")),
-                ProbeKind::HeldToTheEnd => ("9", Some("px"), Some("55P03")),
+                ProbeKind::HeldToTheEnd | ProbeKind::Switch => ("9", Some("px"), Some("55P03")),
                 ProbeKind::OldSnapshot => ("9", Some("px"), Some("40001")),
                 _ => ("9", Some("px"), None),
             };
-            let stale = matches!(kind, ProbeKind::Smaller | ProbeKind::StaleRaise);
+            let stale = matches!(
+                kind,
+                ProbeKind::Smaller | ProbeKind::StaleRaise | ProbeKind::StaleBatch
+            );
+            let detail = match kind {
+                ProbeKind::StaleBatch => "presented 9, seen 10, class pause-kit.open, key 'StaleBatch'",
+                _ => "presented 9, seen 10",
+            };
             let reply = match code {
-                Some(code) => sql(code, stale.then_some("presented 9, seen 10")),
+                Some(code) => sql(code, stale.then_some(detail)),
                 None => done("SELECT 1"),
             };
             self.push(

@@ -1,68 +1,24 @@
-//! Writes on a guarded table of the kit's own, straight to the database: with their admission, and without it in every way in
-//! which a statement can do without.
+//! The statements that are tried, and the tables that they are tried on.
 
-use tokio_postgres::Client;
-
-use super::asked::{Ask, open, reply, run};
-use crate::history::{Presented, Probe, ProbeKind as Kind};
-use crate::run::RunError;
-use crate::scenario::{Half, connect};
-
-/// The class of the kit's own guarded tables.
-const CLASS: &str = "pause-kit.guarded";
-/// Another class, in which the same keys are admitted.
-const ELSEWHERE: &str = "pause-kit.elsewhere";
-/// The newest holder's token of every key. Whoever presents none is late.
-const NEWER: i64 = 20;
+use crate::history::ProbeKind as Kind;
 
 /// One statement in a transaction of its own.
-struct Way {
+pub(super) struct Way {
     /// The row's key, which also names the way.
-    key: &'static str,
-    kind: Kind,
+    pub(super) key: &'static str,
+    pub(super) kind: Kind,
     /// What stands before it in the transaction.
-    before: Vec<Step>,
-    sql: &'static str,
+    pub(super) before: Vec<Step>,
+    pub(super) sql: &'static str,
 }
 
-enum Step {
+pub(super) enum Step {
     Admit(&'static str),
     AdmitElsewhere(&'static str),
     Run(&'static str),
 }
 
-/// Makes the tables and tries everything on them.
-pub(super) async fn ask(half: &Half<'_>) -> Result<(), RunError> {
-    for sql in TABLES {
-        run(&half.sql, sql).await?;
-    }
-    let writer = open(half).await?;
-    let ways = ways();
-    for way in &ways {
-        // A row of each key, from before the table was guarded, and a mark.
-        admit(half, &writer, way.key).await?;
-    }
-    admit(half, &writer, "beside").await?;
-    admit(half, &writer, "x\\/y/z").await?;
-    for way in &ways {
-        way.put(half, &writer).await?;
-    }
-    let other = open(half).await?;
-    another_transactions(half, &writer, &other).await?;
-    let postgres = half
-        .ground
-        .services
-        .postgres()
-        .expect("every half has a database");
-    let applier = connect(&postgres.superuser_url_of(half.database.database())).await?;
-    run(&applier, "SET session_replication_role = replica").await?;
-    for way in as_replica() {
-        way.put(half, &applier).await?;
-    }
-    Ok(())
-}
-
-const TABLES: &[&str] = &[
+pub(super) const TABLES: &[&str] = &[
     "SELECT fence.declare('pause-kit.guarded'), fence.declare('pause-kit.elsewhere')",
     "CREATE SCHEMA pause_kit",
     "CREATE TABLE pause_kit.guarded (id integer, region text, account text NOT NULL, amount integer NOT NULL DEFAULT 0,
@@ -85,7 +41,7 @@ const TABLES: &[&str] = &[
          EXECUTE FUNCTION pause_kit.turn()",
 ];
 
-fn ways() -> Vec<Way> {
+pub(super) fn ways() -> Vec<Way> {
     let forgotten = |key, sql| way(Kind::Forgotten, key, Vec::new(), sql);
     let wrong = |key, admitted, sql| way(Kind::WrongKey, key, vec![Step::Admit(admitted)], sql);
     let admitted = |key, before, sql| way(Kind::Admitted, key, before, sql);
@@ -252,7 +208,7 @@ fn ways() -> Vec<Way> {
 }
 
 /// Tried in the replica role, in which triggers do not fire unless they are set to.
-fn as_replica() -> Vec<Way> {
+pub(super) fn as_replica() -> Vec<Way> {
     let forgotten = |key, sql| way(Kind::Forgotten, key, Vec::new(), sql);
     vec![
         forgotten(
@@ -271,72 +227,11 @@ fn as_replica() -> Vec<Way> {
     ]
 }
 
-/// An admission that another transaction holds, not yet committed, is that one's.
-async fn another_transactions(half: &Half<'_>, writer: &Client, other: &Client) -> Result<(), RunError> {
-    run(other, "BEGIN").await?;
-    admit(half, other, "another-transaction").await?;
-    way(
-        Kind::Forgotten,
-        "another-transaction",
-        Vec::new(),
-        "UPDATE pause_kit.guarded SET amount = 1 WHERE account = 'another-transaction'",
-    )
-    .put(half, writer)
-    .await?;
-    run(other, "ROLLBACK").await
-}
-
-fn way(kind: Kind, key: &'static str, before: Vec<Step>, sql: &'static str) -> Way {
+pub(super) fn way(kind: Kind, key: &'static str, before: Vec<Step>, sql: &'static str) -> Way {
     Way {
         key,
         kind,
         before,
         sql,
-    }
-}
-
-async fn admit(half: &Half<'_>, sql: &Client, key: &str) -> Result<(), RunError> {
-    Ask::new(Kind::Prepare, CLASS, key, NEWER).put(half, sql).await
-}
-
-impl Way {
-    /// Tries it, records the answer, and rolls back whatever was let through.
-    async fn put(&self, half: &Half<'_>, sql: &Client) -> Result<(), RunError> {
-        run(sql, "BEGIN").await?;
-        for step in &self.before {
-            match step {
-                Step::Admit(key) => admit(half, sql, key).await?,
-                Step::AdmitElsewhere(key) => {
-                    Ask::new(Kind::Prepare, ELSEWHERE, key, NEWER)
-                        .put(half, sql)
-                        .await?;
-                }
-                // After an admission that was refused there is nothing to go on with.
-                Step::Run(statement) => {
-                    reply(sql, statement).await?;
-                }
-            }
-        }
-        let reply = reply(sql, self.sql).await?;
-        run(sql, "ROLLBACK").await?;
-        let admitted = self.kind == Kind::Admitted;
-        half.recorder.record(
-            half.recorder.now(),
-            Probe {
-                probe: self.kind,
-                class: CLASS.to_owned(),
-                key: self.key.to_owned(),
-                presented: Presented {
-                    token: admitted.then(|| NEWER.to_string()),
-                    grant: None,
-                },
-                seen: None,
-                id: None,
-                reply,
-                sqlstate: None,
-                detail: None,
-            },
-        );
-        Ok(())
     }
 }
