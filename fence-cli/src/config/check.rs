@@ -239,6 +239,15 @@ impl Check<'_> {
             );
             return at.key("writes").key("table").fault(fault);
         }
+        if let Some(sql) = &proof.writes.forgetful {
+            let forgetful = at.key("writes").key("forgetful");
+            if class.1 != Guard::Mark {
+                return forgetful.fault(
+                    "forgetful is for the mark guard; a column guard refuses no write that forgets its token",
+                );
+            }
+            self.template(sql, WRITE, forgetful)?;
+        }
         let read = at.key("read");
         match (&proof.read.path, &proof.read.id, &proof.read.sql) {
             (Some(path), Some(_), None) => self.template(path, READ, read.key("path"))?,

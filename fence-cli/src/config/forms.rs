@@ -21,6 +21,7 @@ const FORMS: &[&str] = &[
     "defeat_sql = \"admit_everything.sql\"",
     "enforcement = \"fenced\"",
     "find = \"2000ms\"",
+    "forgetful = \"INSERT INTO transfer (id, account) VALUES ('{id}', '{key}')\"",
     "from = \"from_account\"",
     "gates = [\"before-send\"]",
     "guard = \"mark\"",

@@ -27,6 +27,7 @@ pub(crate) async fn ask(half: &Half<'_>) -> Result<(), RunError> {
             front::ask(half).await?;
             mark::ask(half).await?;
             races::ask(half).await?;
+            enforced::forget(half).await?;
             batches::ask(half).await?;
             let applier = as_replica(half).await?;
             enforced::ask(half, &applier).await?;

@@ -56,6 +56,10 @@ async fn bypassed(half: &Half<'_>, sql: &Client) -> Result<(), RunError> {
     run(sql, "BEGIN").await?;
     reply(sql, &bypass).await?;
     on(Kind::Admitted, "one").with(half, sql, &write("one")).await?;
+    reply(sql, "SAVEPOINT another_class").await?;
+    let guarded = "UPDATE pause_kit.guarded SET amount = 1 WHERE account = 'beside'";
+    on(Kind::Forgotten, "beside").with(half, sql, guarded).await?;
+    reply(sql, "ROLLBACK TO another_class").await?;
     reply(sql, "COMMIT").await?;
     let log = logged(
         "danger_bypass",

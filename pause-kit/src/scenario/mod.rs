@@ -31,5 +31,5 @@ pub use id::{ScenarioId, UnknownScenario};
 pub(crate) use demands::Times;
 pub(crate) use front::send;
 pub(crate) use grants::Granted;
-pub(crate) use half::{Assignment, Finished, Ground, Half, SLACK, connect, said};
+pub(crate) use half::{Assignment, Finished, Ground, Half, SLACK, connect, filled, said};
 pub(crate) use play::play;

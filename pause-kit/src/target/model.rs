@@ -146,6 +146,8 @@ pub struct LedgerWrites {
     pub id: String,
     /// The column of the token, where the row has one.
     pub token: Option<String>,
+    /// SQL by which somebody who forgets the token would write on `{key}`, for a guard whose table is to refuse it.
+    pub forgetful: Option<Template>,
     /// The column that tells what the write was for; two writes with one job are the same work done twice.
     pub job: Option<String>,
     /// The columns that tell what it moved, where it moves money.

@@ -6,9 +6,10 @@ mod ways;
 use tokio_postgres::Client;
 
 use super::asked::{Ask, open, reply, run};
-use crate::history::{Presented, Probe, ProbeKind as Kind};
+use crate::history::{Presented, Probe, ProbeKind as Kind, Reply};
 use crate::run::RunError;
-use crate::scenario::Half;
+use crate::scenario::{Half, filled};
+use crate::target::Place;
 use ways::{Step, TABLES, Way, as_replica, way, ways};
 
 /// The class of the kit's own guarded tables.
@@ -18,7 +19,39 @@ const ELSEWHERE: &str = "pause-kit.elsewhere";
 /// The newest holder's token of every key. Whoever presents none is late.
 const NEWER: i64 = 20;
 
-/// Makes the tables and tries everything on them.
+/// The target's own table, by the statement that it declares for that.
+pub(super) async fn forget(half: &Half<'_>) -> Result<(), RunError> {
+    let class = half.task.class;
+    let Some(sql) = &class.proof.writes.forgetful else {
+        return Ok(());
+    };
+    let values = half.values.clone();
+    let values = values
+        .with("key", half.keys[0].as_str())
+        .with("id", "probe-forgetful:1");
+    let writer = open(half).await?;
+    run(&writer, "BEGIN").await?;
+    let answered = reply(&writer, &filled(sql, &values)?).await?;
+    run(&writer, "ROLLBACK").await?;
+    if let Reply::Sql {
+        sqlstate: Some(code), ..
+    } = &answered
+        && !code.starts_with("ZF")
+    {
+        return Err(RunError::Declared {
+            at: Place::proof(class.name.as_str()).key("writes").key("forgetful"),
+            why: format!(
+                "it was answered {code}, and not by the guard; let it be a write that is right but for its token"
+            ),
+        });
+    }
+    Ask::new(Kind::Forgotten, class.name.as_str(), half.keys[0].as_str(), NEWER)
+        .without_token()
+        .record(half, answered);
+    Ok(())
+}
+
+/// Makes the kit's own tables and tries everything on them.
 pub(super) async fn ask(half: &Half<'_>, applier: &Client) -> Result<(), RunError> {
     for sql in TABLES {
         run(&half.sql, sql).await?;

@@ -21,7 +21,7 @@ pub(super) enum Step {
 pub(super) const TABLES: &[&str] = &[
     "SELECT fence.declare('pause-kit.guarded'), fence.declare('pause-kit.elsewhere')",
     "CREATE SCHEMA pause_kit",
-    "CREATE TABLE pause_kit.guarded (id integer, region text, account text NOT NULL, amount integer NOT NULL DEFAULT 0,
+    "CREATE TABLE pause_kit.guarded (id integer, region text, account text, amount integer NOT NULL DEFAULT 0,
          PRIMARY KEY (id, region)) PARTITION BY LIST (region)",
     "CREATE TABLE pause_kit.guarded_eu PARTITION OF pause_kit.guarded FOR VALUES IN ('eu')",
     "CREATE TABLE pause_kit.guarded_us PARTITION OF pause_kit.guarded FOR VALUES IN ('us')",
@@ -29,10 +29,15 @@ pub(super) const TABLES: &[&str] = &[
     "INSERT INTO pause_kit.guarded VALUES (1, 'eu', 'update'), (2, 'eu', 'delete'), (3, 'eu', 'upsert'), (4, 'us', 'leaf'),
          (5, 'eu', 'wrong'), (6, 'eu', 'moved-away'), (7, 'eu', 'beside'), (8, 'eu', 'rolled-back'), (9, 'eu', 'savepoint'),
          (10, 'eu', 'inside'), (11, 'eu', 'released'), (12, 'eu', 'another-class'), (13, 'eu', 'next-transaction'),
-         (14, 'eu', 'another-transaction'), (15, 'us', 'replica-update'), (16, 'us', 'replica-delete'), (17, 'eu', 'region')",
+         (14, 'eu', 'another-transaction'), (15, 'us', 'replica-update'), (16, 'us', 'replica-delete'), (17, 'eu', 'region'),
+         (18, 'eu', 'LOUD'), (19, 'eu', 'loud'), (20, 'eu', 'same-statement')",
+    "CREATE TABLE pause_kit.base (id integer, account text NOT NULL, amount integer NOT NULL)",
+    "CREATE TABLE pause_kit.heir () INHERITS (pause_kit.base)",
+    "INSERT INTO pause_kit.heir VALUES (1, 'heir', 0)",
     "INSERT INTO pause_kit.pairs VALUES (1, 'x', 'y/z', 0), (2, 'x/y', 'z', 0)",
     "SELECT fence.protect('pause_kit.guarded', 'pause-kit.guarded', 'account')",
     "SELECT fence.protect('pause_kit.pairs', 'pause-kit.guarded', 'bank', 'account')",
+    "SELECT fence.protect('pause_kit.base', 'pause-kit.guarded', 'account')",
     // What comes after the table was guarded.
     "CREATE TABLE pause_kit.guarded_as PARTITION OF pause_kit.guarded FOR VALUES IN ('as')",
     "CREATE FUNCTION pause_kit.turn() RETURNS trigger LANGUAGE plpgsql AS
@@ -77,6 +82,17 @@ pub(super) fn ways() -> Vec<Way> {
             "region",
             "UPDATE pause_kit.guarded SET region = 'us' WHERE account = 'region'",
         ),
+        forgotten(
+            "heir",
+            "UPDATE pause_kit.base SET amount = 1 WHERE account = 'heir'",
+        ),
+        forgotten("heir", "DELETE FROM pause_kit.heir WHERE account = 'heir'"),
+        // Its snapshot is older than what its admission waited for.
+        forgotten(
+            "same-statement",
+            "WITH a AS MATERIALIZED (SELECT fence.admit('pause-kit.guarded', 'same-statement', 20))
+             UPDATE pause_kit.guarded SET amount = 1 WHERE account = 'same-statement' AND EXISTS (SELECT FROM a)",
+        ),
         // TRUNCATE names no key, so that no admission covers it.
         forgotten("truncate", "TRUNCATE pause_kit.guarded"),
         way(
@@ -101,6 +117,16 @@ pub(super) fn ways() -> Vec<Way> {
             "wrong",
             "beside",
             "INSERT INTO pause_kit.guarded VALUES (101, 'eu', 'wrong')",
+        ),
+        wrong(
+            "LOUD",
+            "loud",
+            "UPDATE pause_kit.guarded SET amount = 1 WHERE account = 'LOUD'",
+        ),
+        wrong(
+            "no-key",
+            "beside",
+            "INSERT INTO pause_kit.guarded VALUES (101, 'eu', NULL)",
         ),
         wrong(
             "moved-away",

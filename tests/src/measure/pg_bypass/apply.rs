@@ -106,11 +106,11 @@ pub(super) async fn logical_apply(bed: &Bed<'_>) -> Result<(), Failure> {
     bed.say("ZF002 by the apply worker".to_owned());
 
     // The control: standing by, the guard lets the worker write, and nobody else.
-    bed.owner(&format!(
-        "UPDATE fence.class SET mode = 'standby' WHERE name = '{}'",
+    let relax = format!(
+        "SELECT fence.danger_relax('{}', 'standby', 'a subscriber')",
         super::bed::CLASS
-    ))
-    .await?;
+    );
+    bed.owner(&relax).await?;
     let applied = "SELECT count(*) = 1 FROM payment WHERE id = 3";
     until(
         bed,

@@ -173,5 +173,11 @@ pub(super) async fn writable_cte(bed: &Bed<'_>) -> Result<(), Failure> {
         bed.refused(&["acct-2"], sql, "ZF006").await?;
         bed.control(&["acct-1"], sql).await?;
     }
-    Ok(())
+    // An admission inside the writing statement is none: its snapshot is older than what it waited for.
+    let inside = format!(
+        "WITH a AS MATERIALIZED ({}) UPDATE payment SET amount = 0 WHERE account = 'acct-1' AND EXISTS (SELECT FROM a)",
+        admit("acct-1")
+    );
+    bed.refused(&[], &inside, "ZF002").await?;
+    bed.control(&["acct-1"], &inside).await
 }

@@ -1,0 +1,13 @@
+-- breaks: 2 real-time refusal
+-- Rows that are deleted are not asked about.
+DO $mutant$
+DECLARE
+    sound text := pg_get_functiondef('fence.guard_function'::regproc);
+    broken text;
+BEGIN
+    broken := replace(sound, $a$IF TG_OP = ''DELETE'' OR TG_OP$a$, $a$IF false OR TG_OP$a$);
+    ASSERT broken <> sound, 'what is to be broken is not there';
+    sound := broken;
+    EXECUTE broken;
+END
+$mutant$;

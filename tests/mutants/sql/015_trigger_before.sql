@@ -1,0 +1,24 @@
+-- breaks: 2 real-time refusal
+-- The trigger fires before the row is written, and another one changes the key after it.
+DO $mutant$
+DECLARE
+    sound text := pg_get_functiondef('fence.attach'::regproc);
+    broken text;
+BEGIN
+    broken := replace(sound, $a$fence_enforce AFTER INSERT$a$, $a$fence_enforce BEFORE INSERT$a$);
+    ASSERT broken <> sound, 'what is to be broken is not there';
+    sound := broken;
+    EXECUTE broken;
+END
+$mutant$;
+DO $mutant$
+DECLARE
+    sound text := pg_get_functiondef('fence.guard_function'::regproc);
+    broken text;
+BEGIN
+    broken := replace(sound, $a$RETURN NULL;$a$, $a$RETURN CASE WHEN TG_OP = ''DELETE'' THEN OLD ELSE NEW END;$a$);
+    ASSERT broken <> sound, 'what is to be broken is not there';
+    sound := broken;
+    EXECUTE broken;
+END
+$mutant$;

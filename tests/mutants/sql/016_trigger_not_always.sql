@@ -1,0 +1,4 @@
+-- breaks: 2 real-time refusal
+-- The triggers do not fire for whoever applies replicated changes.
+CREATE OR REPLACE FUNCTION fence.fire_always(relation regclass, VARIADIC triggers text[]) RETURNS void
+LANGUAGE sql AS 'SELECT';

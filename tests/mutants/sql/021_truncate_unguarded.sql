@@ -1,0 +1,15 @@
+-- breaks: 2 real-time refusal
+-- TRUNCATE has no trigger.
+DO $mutant$
+DECLARE
+    sound text := pg_get_functiondef('fence.attach'::regproc);
+    broken text;
+BEGIN
+    broken := replace(sound, $a$EXECUTE format('CREATE OR REPLACE TRIGGER fence_truncate$a$, $a$PERFORM fence.fire_always(member, 'fence_enforce');
+        CONTINUE;
+        EXECUTE format('CREATE OR REPLACE TRIGGER fence_truncate$a$);
+    ASSERT broken <> sound, 'what is to be broken is not there';
+    sound := broken;
+    EXECUTE broken;
+END
+$mutant$;

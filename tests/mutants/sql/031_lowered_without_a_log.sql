@@ -1,0 +1,16 @@
+-- breaks: 7 identity
+-- A mark is lowered and nothing is written down.
+DO $mutant$
+DECLARE
+    sound text := pg_get_functiondef('fence.danger_lower'::regproc);
+    broken text;
+BEGIN
+    broken := replace(sound, $a$PERFORM fence.log_danger('lower', danger_lower.class, danger_lower.key, seen::text, danger_lower.token::text,
+                             danger_lower.reason);$a$, $a$$a$);
+    ASSERT broken <> sound, 'what is to be broken is not there';
+    sound := broken;
+    EXECUTE broken;
+END
+$mutant$;
+CREATE OR REPLACE FUNCTION fence.may_fall(class text, key text, token bigint) RETURNS boolean
+LANGUAGE sql AS 'SELECT true';

@@ -1,0 +1,4 @@
+-- breaks: 1 order
+-- One line in the log lets a mark fall as far as anybody likes, in any transaction.
+CREATE OR REPLACE FUNCTION fence.may_fall(class text, key text, token bigint) RETURNS boolean
+LANGUAGE sql AS 'SELECT true';

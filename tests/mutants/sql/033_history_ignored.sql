@@ -1,0 +1,4 @@
+-- breaks: 11 durable mark
+-- Nobody is told that the history is in doubt.
+CREATE OR REPLACE FUNCTION fence.require_history(class text) RETURNS void
+LANGUAGE sql AS 'SELECT';
