@@ -2,7 +2,7 @@
 
 use tokio_postgres::Client;
 
-use super::asked::{Ask, open, reply, run};
+use super::asked::{Ask, reply, run};
 use super::mark::OPEN;
 use super::races::waiting;
 use crate::history::ProbeKind as Kind;
@@ -10,28 +10,28 @@ use crate::run::RunError;
 use crate::scenario::Half;
 
 /// All or none, and each as it would be alone; and two batches that have the same keys in opposite orders.
-pub(super) async fn ask(half: &Half<'_>) -> Result<(), RunError> {
-    let (one, two, holder) = (open(half).await?, open(half).await?, open(half).await?);
+pub(super) async fn ask(half: &Half<'_>, own: &[Client; 3]) -> Result<(), RunError> {
+    let [one, two, holder] = own;
     let on = |kind, key, token| Ask::new(kind, OPEN, key, token);
     for key in ["many-a", "many-b"] {
-        on(Kind::Prepare, key, 20).put(half, &one).await?;
+        on(Kind::Prepare, key, 20).put(half, one).await?;
     }
     let stale = on(Kind::StaleBatch, "many-b", 19).meets(20);
     stale
-        .with(half, &one, &batch(&[("many-a", "21"), ("many-b", "19")]))
+        .with(half, one, &batch(&[("many-a", "21"), ("many-b", "19")]))
         .await?;
     let none = on(Kind::MissingToken, "many-b", 21).without_token();
-    none.with(half, &one, &batch(&[("many-a", "21"), ("many-b", "NULL")]))
+    none.with(half, one, &batch(&[("many-a", "21"), ("many-b", "NULL")]))
         .await?;
     // The other key was not admitted either.
-    on(Kind::EqualAgain, "many-a", 20).put(half, &one).await?;
+    on(Kind::EqualAgain, "many-a", 20).put(half, one).await?;
     on(Kind::Larger, "many-b", 22)
-        .with(half, &one, &batch(&[("many-b", "22"), ("many-a", "22")]))
+        .with(half, one, &batch(&[("many-b", "22"), ("many-a", "22")]))
         .await?;
     for key in ["many-a", "many-b"] {
-        on(Kind::Smaller, key, 21).meets(22).put(half, &one).await?;
+        on(Kind::Smaller, key, 21).meets(22).put(half, one).await?;
     }
-    crossed(half, &one, &two, &holder).await
+    crossed(half, one, two, holder).await
 }
 
 /// Each of two batches is held up behind its first key, as long as it takes the other to come as far.

@@ -1,6 +1,8 @@
 //! What operators do to marks: floors, pruning, lowering, and stopping every admission.
 
-use super::asked::{Ask, open, reply, run};
+use tokio_postgres::Client;
+
+use super::asked::{Ask, reply, run};
 use crate::history::ProbeKind as Kind;
 use crate::run::RunError;
 use crate::scenario::Half;
@@ -8,39 +10,32 @@ use crate::scenario::Half;
 const CLASS: &str = "pause-kit.operated";
 const FLOOR: i64 = 20;
 
-pub(super) async fn ask(half: &Half<'_>) -> Result<(), RunError> {
+pub(super) async fn ask(half: &Half<'_>, sql: &Client) -> Result<(), RunError> {
     run(&half.sql, &format!("SELECT fence.declare('{CLASS}')")).await?;
-    let sql = open(half).await?;
     let on = |kind, key, token| Ask::new(kind, CLASS, key, token);
     // What an operator's statement is answered shows in the questions that follow it.
     let operator = async |statement: &str| reply(&half.sql, statement).await;
 
     for (key, token) in [("low", 5), ("pruned", 6), ("high", 50), ("forged", 90)] {
-        on(Kind::Prepare, key, token).put(half, &sql).await?;
+        on(Kind::Prepare, key, token).put(half, sql).await?;
     }
     operator(&format!("SELECT fence.raise_floor('{CLASS}', {FLOOR})")).await?;
     on(Kind::Smaller, "low", FLOOR - 1)
         .meets(FLOOR)
-        .put(half, &sql)
+        .put(half, sql)
         .await?;
     on(Kind::Smaller, "untouched", FLOOR - 1)
         .meets(FLOOR)
-        .put(half, &sql)
+        .put(half, sql)
         .await?;
-    on(Kind::Larger, "low", FLOOR).put(half, &sql).await?;
+    on(Kind::Larger, "low", FLOOR).put(half, sql).await?;
     operator(&format!("SELECT fence.prune('{CLASS}')")).await?;
-    on(Kind::Smaller, "pruned", 7)
-        .meets(FLOOR)
-        .put(half, &sql)
-        .await?;
+    on(Kind::Smaller, "pruned", 7).meets(FLOOR).put(half, sql).await?;
     operator(&format!(
         "UPDATE fence.class SET floor = 1 WHERE name = '{CLASS}'"
     ))
     .await?;
-    on(Kind::Smaller, "pruned", 8)
-        .meets(FLOOR)
-        .put(half, &sql)
-        .await?;
+    on(Kind::Smaller, "pruned", 8).meets(FLOOR).put(half, sql).await?;
 
     // Only the logged path lowers a mark, and none removes one above the floor.
     for statement in [
@@ -49,15 +44,15 @@ pub(super) async fn ask(half: &Half<'_>) -> Result<(), RunError> {
         "TRUNCATE fence.high_water",
     ] {
         operator(&statement.replace("{}", CLASS)).await?;
-        on(Kind::Smaller, "high", 49).meets(50).put(half, &sql).await?;
+        on(Kind::Smaller, "high", 49).meets(50).put(half, sql).await?;
     }
     operator(&format!(
         "SELECT fence.danger_lower('{CLASS}', 'forged', 30, NULL, 'a probe')"
     ))
     .await?;
-    on(Kind::Smaller, "forged", 29).meets(30).put(half, &sql).await?;
-    on(Kind::EqualAgain, "forged", 30).put(half, &sql).await?;
-    on(Kind::Larger, "forged", 31).put(half, &sql).await?;
+    on(Kind::Smaller, "forged", 29).meets(30).put(half, sql).await?;
+    on(Kind::EqualAgain, "forged", 30).put(half, sql).await?;
+    on(Kind::Larger, "forged", 31).put(half, sql).await?;
     on(Kind::WrittenDown, "forged", 30)
         .with(
             half,
@@ -67,11 +62,11 @@ pub(super) async fn ask(half: &Half<'_>) -> Result<(), RunError> {
         .await?;
 
     operator("SELECT fence.stop('a probe')").await?;
-    on(Kind::Stopped, "high", 51).put(half, &sql).await?;
-    on(Kind::Stopped, "high", 50).put(half, &sql).await?;
-    on(Kind::Stopped, "unheard-of", 51).put(half, &sql).await?;
+    on(Kind::Stopped, "high", 51).put(half, sql).await?;
+    on(Kind::Stopped, "high", 50).put(half, sql).await?;
+    on(Kind::Stopped, "unheard-of", 51).put(half, sql).await?;
     operator("SELECT fence.acknowledge('a probe', nothing_lost => true)").await?;
-    on(Kind::Larger, "high", 52).put(half, &sql).await?;
+    on(Kind::Larger, "high", 52).put(half, sql).await?;
     on(Kind::WrittenDown, "high", 52)
         .with(half, &half.sql, &logged("stop", "reason = 'a probe'"))
         .await

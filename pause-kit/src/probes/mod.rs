@@ -16,6 +16,8 @@ pub(crate) use rolled_back::roll_back;
 
 use tokio_postgres::Client;
 
+use asked::open;
+
 use crate::run::RunError;
 use crate::scenario::{Half, connect};
 use crate::target::Guard;
@@ -27,13 +29,14 @@ pub(crate) async fn ask(half: &Half<'_>) -> Result<(), RunError> {
             front::ask(half).await?;
             mark::ask(half).await?;
             races::ask(half).await?;
-            enforced::forget(half).await?;
-            batches::ask(half).await?;
+            let own = [open(half).await?, open(half).await?, open(half).await?];
             let applier = as_replica(half).await?;
-            enforced::ask(half, &applier).await?;
-            tokened::ask(half, &applier).await?;
-            modes::ask(half, &applier).await?;
-            losses::ask(half).await
+            enforced::forget(half, &own[0]).await?;
+            batches::ask(half, &own).await?;
+            enforced::ask(half, &own, &applier).await?;
+            tokened::ask(half, &own[0], &applier).await?;
+            modes::ask(half, &own, &applier).await?;
+            losses::ask(half, &own[0]).await
         }
         Guard::Column => column::ask(half).await,
     }

@@ -2,7 +2,7 @@
 
 use tokio_postgres::Client;
 
-use super::asked::{Ask, open, reply, run};
+use super::asked::{Ask, reply, run};
 use super::losses::logged;
 use crate::history::ProbeKind as Kind;
 use crate::run::RunError;
@@ -12,7 +12,7 @@ const CLASS: &str = "pause-kit.observed";
 /// How long a question that must be blocked, or not at all, is let wait.
 const BLOCKED: &str = "SET lock_timeout = '200ms'";
 
-pub(super) async fn ask(half: &Half<'_>, as_replica: &Client) -> Result<(), RunError> {
+pub(super) async fn ask(half: &Half<'_>, own: &[Client; 3], as_replica: &Client) -> Result<(), RunError> {
     for sql in [
         format!("SELECT fence.declare('{CLASS}')"),
         "CREATE TABLE pause_kit.watched (account text PRIMARY KEY, amount integer NOT NULL)".to_owned(),
@@ -21,13 +21,17 @@ pub(super) async fn ask(half: &Half<'_>, as_replica: &Client) -> Result<(), RunE
     ] {
         run(&half.sql, &sql).await?;
     }
-    let (one, two, operator) = (open(half).await?, open(half).await?, open(half).await?);
-    for sql in [&one, &two, &operator] {
+    let [one, two, operator] = own;
+    for sql in own {
         run(sql, BLOCKED).await?;
     }
-    observed(half, &one, &two, &operator).await?;
-    bypassed(half, &one).await?;
-    standing_by(half, &one, as_replica).await
+    observed(half, one, two, operator).await?;
+    bypassed(half, one).await?;
+    standing_by(half, one, as_replica).await?;
+    for sql in own {
+        run(sql, "RESET lock_timeout").await?;
+    }
+    Ok(())
 }
 
 /// Two late writers at once, neither of whom waits, and both of whom the switch waits for.

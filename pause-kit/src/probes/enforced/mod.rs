@@ -5,7 +5,7 @@ mod ways;
 
 use tokio_postgres::Client;
 
-use super::asked::{Ask, open, reply, run};
+use super::asked::{Ask, reply, run};
 use crate::history::{Presented, Probe, ProbeKind as Kind, Reply};
 use crate::run::RunError;
 use crate::scenario::{Half, filled};
@@ -20,7 +20,7 @@ const ELSEWHERE: &str = "pause-kit.elsewhere";
 const NEWER: i64 = 20;
 
 /// The target's own table, by the statement that it declares for that.
-pub(super) async fn forget(half: &Half<'_>) -> Result<(), RunError> {
+pub(super) async fn forget(half: &Half<'_>, writer: &Client) -> Result<(), RunError> {
     let class = half.task.class;
     let Some(sql) = &class.proof.writes.forgetful else {
         return Ok(());
@@ -29,10 +29,9 @@ pub(super) async fn forget(half: &Half<'_>) -> Result<(), RunError> {
     let values = values
         .with("key", half.keys[0].as_str())
         .with("id", "probe-forgetful:1");
-    let writer = open(half).await?;
-    run(&writer, "BEGIN").await?;
-    let answered = reply(&writer, &filled(sql, &values)?).await?;
-    run(&writer, "ROLLBACK").await?;
+    run(writer, "BEGIN").await?;
+    let answered = reply(writer, &filled(sql, &values)?).await?;
+    run(writer, "ROLLBACK").await?;
     if let Reply::Sql {
         sqlstate: Some(code), ..
     } = &answered
@@ -52,23 +51,22 @@ pub(super) async fn forget(half: &Half<'_>) -> Result<(), RunError> {
 }
 
 /// Makes the kit's own tables and tries everything on them.
-pub(super) async fn ask(half: &Half<'_>, applier: &Client) -> Result<(), RunError> {
+pub(super) async fn ask(half: &Half<'_>, own: &[Client; 3], applier: &Client) -> Result<(), RunError> {
     for sql in TABLES {
         run(&half.sql, sql).await?;
     }
-    let writer = open(half).await?;
+    let [writer, other, _] = own;
     let ways = ways();
     for way in &ways {
         // A row of each key, from before the table was guarded, and a mark.
-        admit(half, &writer, way.key).await?;
+        admit(half, writer, way.key).await?;
     }
-    admit(half, &writer, "beside").await?;
-    admit(half, &writer, "x\\/y/z").await?;
+    admit(half, writer, "beside").await?;
+    admit(half, writer, "x\\/y/z").await?;
     for way in &ways {
-        way.put(half, &writer).await?;
+        way.put(half, writer).await?;
     }
-    let other = open(half).await?;
-    another_transactions(half, &writer, &other).await?;
+    another_transactions(half, writer, other).await?;
     for way in as_replica() {
         way.put(half, applier).await?;
     }
