@@ -47,34 +47,28 @@ pub(super) async fn ask(half: &Half<'_>, sql: &Client) -> Result<(), RunError> {
         on(Kind::Smaller, "high", 49).meets(50).put(half, sql).await?;
     }
     operator(&format!(
-        "SELECT fence.danger_lower('{CLASS}', 'forged', 30, NULL, 'a probe')"
+        "SELECT fence.danger_lower('{CLASS}', 'forged', 30, NULL, 'a probe of lowering')"
     ))
     .await?;
     on(Kind::Smaller, "forged", 29).meets(30).put(half, sql).await?;
     on(Kind::EqualAgain, "forged", 30).put(half, sql).await?;
     on(Kind::Larger, "forged", 31).put(half, sql).await?;
     on(Kind::WrittenDown, "forged", 30)
-        .with(
-            half,
-            &half.sql,
-            &logged("lower", "key = 'forged' AND reason = 'a probe'"),
-        )
+        .with(half, &half.sql, &logged("a probe of lowering"))
         .await?;
 
-    operator("SELECT fence.stop('a probe')").await?;
+    operator("SELECT fence.stop('a probe of stopping')").await?;
     on(Kind::Stopped, "high", 51).put(half, sql).await?;
     on(Kind::Stopped, "high", 50).put(half, sql).await?;
     on(Kind::Stopped, "unheard-of", 51).put(half, sql).await?;
     operator("SELECT fence.acknowledge('a probe', nothing_lost => true)").await?;
     on(Kind::Larger, "high", 52).put(half, sql).await?;
     on(Kind::WrittenDown, "high", 52)
-        .with(half, &half.sql, &logged("stop", "reason = 'a probe'"))
+        .with(half, &half.sql, &logged("a probe of stopping"))
         .await
 }
 
-/// Fails unless a line of the log says so.
-pub(super) fn logged(what: &str, further: &str) -> String {
-    format!(
-        "DO $$ BEGIN ASSERT EXISTS (SELECT FROM fence.danger_log WHERE what = '{what}' AND {further}); END $$"
-    )
+/// Fails unless a line of the log has this reason.
+pub(super) fn logged(reason: &str) -> String {
+    format!("DO $$ BEGIN ASSERT EXISTS (SELECT FROM fence.danger_log WHERE reason = '{reason}'); END $$")
 }

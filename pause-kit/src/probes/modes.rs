@@ -56,7 +56,7 @@ async fn observed(half: &Half<'_>, one: &Client, two: &Client, operator: &Client
 
 /// The rest of one transaction, which is written down; no other, and none whose word was taken back.
 async fn bypassed(half: &Half<'_>, sql: &Client) -> Result<(), RunError> {
-    let bypass = format!("SELECT fence.danger_bypass('{CLASS}', 'a probe')");
+    let bypass = format!("SELECT fence.danger_bypass('{CLASS}', 'a probe of the bypass')");
     run(sql, "BEGIN").await?;
     reply(sql, &bypass).await?;
     on(Kind::Admitted, "one").with(half, sql, &write("one")).await?;
@@ -65,10 +65,7 @@ async fn bypassed(half: &Half<'_>, sql: &Client) -> Result<(), RunError> {
     on(Kind::Forgotten, "beside").with(half, sql, guarded).await?;
     reply(sql, "ROLLBACK TO another_class").await?;
     reply(sql, "COMMIT").await?;
-    let log = logged(
-        "danger_bypass",
-        &format!("class = '{CLASS}' AND reason = 'a probe'"),
-    );
+    let log = logged("a probe of the bypass");
     on(Kind::WrittenDown, "one").with(half, &half.sql, &log).await?;
     on(Kind::Forgotten, "one").with(half, sql, &write("one")).await?;
     run(sql, "BEGIN; SAVEPOINT s").await?;
@@ -82,17 +79,14 @@ async fn bypassed(half: &Half<'_>, sql: &Client) -> Result<(), RunError> {
 async fn standing_by(half: &Half<'_>, sql: &Client, as_replica: &Client) -> Result<(), RunError> {
     reply(
         &half.sql,
-        &format!("SELECT fence.danger_relax('{CLASS}', 'standby', 'a probe')"),
+        &format!("SELECT fence.danger_relax('{CLASS}', 'standby', 'a probe of standing by')"),
     )
     .await?;
     on(Kind::Forgotten, "one").with(half, sql, &write("one")).await?;
     on(Kind::Forgotten, "two")
         .with(half, as_replica, &write("two"))
         .await?;
-    let log = logged(
-        "danger_relax",
-        &format!("class = '{CLASS}' AND reason = 'a probe'"),
-    );
+    let log = logged("a probe of standing by");
     on(Kind::WrittenDown, "two").with(half, &half.sql, &log).await?;
     reply(&half.sql, &format!("SELECT fence.enforce('{CLASS}')")).await?;
     on(Kind::Forgotten, "two").with(half, sql, &write("two")).await

@@ -5,8 +5,7 @@ DECLARE
     sound text := pg_get_functiondef('fence.danger_lower'::regproc);
     broken text;
 BEGIN
-    broken := replace(sound, $a$PERFORM fence.log_danger('lower', danger_lower.class, danger_lower.key, seen::text, danger_lower.token::text,
-                             danger_lower.reason);$a$, $a$$a$);
+    broken := replace(sound, $a$PERFORM fence.log_danger($a$, $a$PERFORM concat($a$);
     ASSERT broken <> sound, 'what is to be broken is not there';
     sound := broken;
     EXECUTE broken;
