@@ -125,6 +125,59 @@ async fn the_keys_of_one_transaction_wait_two_seconds_together() {
 }
 
 #[tokio::test]
+async fn rolling_back_to_a_savepoint_gives_no_time_to_wait_again() {
+    let database = Database::guarded().await;
+    let holder = database.client().await;
+    holder
+        .batch_execute(&format!("BEGIN; {} {STAY}", admit("acct-1", 33)))
+        .await
+        .unwrap();
+    let client = database.client().await;
+    client.batch_execute("BEGIN; SAVEPOINT s").await.unwrap();
+    let mut waits = Vec::new();
+    for _ in 0..2 {
+        let began = Instant::now();
+        assert_eq!(code(&client, &admit("acct-1", 34)).await, "55P03");
+        waits.push(began.elapsed());
+        client.batch_execute("ROLLBACK TO s").await.unwrap();
+    }
+    assert!(waits[0] >= Duration::from_millis(1950), "{waits:?}");
+    assert!(waits[1] < Duration::from_secs(1), "{waits:?}");
+    // Another transaction of the same session has its own time.
+    client.batch_execute("ROLLBACK").await.unwrap();
+    let began = Instant::now();
+    assert_eq!(code(&client, &admit("acct-1", 34)).await, "55P03");
+    assert!(
+        began.elapsed() >= Duration::from_millis(1950),
+        "{:?}",
+        began.elapsed()
+    );
+}
+
+#[tokio::test]
+async fn a_mark_bears_no_trace_of_a_wait_past_the_queue() {
+    let database = Database::guarded().await;
+    database.run(&admit("acct-1", 33)).await;
+    let locker = database.client().await;
+    locker
+        .batch_execute("BEGIN; SELECT FROM fence.high_water FOR UPDATE")
+        .await
+        .unwrap();
+    let client = database.client().await;
+    let admission = admit("acct-1", 33);
+    let wait = async { client.batch_execute(&admission).await.unwrap() };
+    let release = async {
+        wait_for_lock_waiters(&database, 1).await;
+        locker.batch_execute("ROLLBACK").await.unwrap();
+    };
+    tokio::join!(wait, release);
+    // A row that still looked locked would send every later admission the long way.
+    database.run(&admission).await;
+    let locked = "SELECT count(*) FROM fence.high_water WHERE xmax <> '0'::xid";
+    assert_eq!(database.number(locked).await, 0);
+}
+
+#[tokio::test]
 async fn a_key_that_is_freed_in_time_goes_to_the_waiter() {
     let database = Database::guarded().await;
     let holder = database.client().await;
