@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::isolation::Isolation;
+
 /// The text that [`Bounds::default`] sends, alone after `BEGIN; `, in one simple query.
 pub const BOUNDS_SQL: &str = "SET LOCAL lock_timeout = '2000ms'; \
     SET LOCAL idle_in_transaction_session_timeout = '5000ms'; \
@@ -14,6 +16,7 @@ pub const BOUNDS_SQL: &str = "SET LOCAL lock_timeout = '2000ms'; \
 pub struct Bounds {
     lock_wait: Duration,
     idle: Duration,
+    isolation: Option<Isolation>,
 }
 
 impl Bounds {
@@ -26,14 +29,31 @@ impl Bounds {
         let most = Bounds::default();
         let least = Duration::from_millis(1);
         if (least..=most.lock_wait).contains(&lock_wait) && (least..=most.idle).contains(&idle) {
-            Ok(Bounds { lock_wait, idle })
+            Ok(Bounds {
+                lock_wait,
+                idle,
+                isolation: None,
+            })
         } else {
             Err(BoundsError { lock_wait, idle })
         }
     }
 
+    /// The same bounds at an isolation level, instead of the session's own.
+    pub fn at(self, isolation: Isolation) -> Bounds {
+        Bounds {
+            isolation: Some(isolation),
+            ..self
+        }
+    }
+
+    /// BEGIN alone.
+    pub(crate) fn begin(self) -> &'static str {
+        self.isolation.map_or("BEGIN", Isolation::begin_sql)
+    }
+
     pub(crate) fn begin_sql(self) -> String {
-        format!("BEGIN; {}", self.set_sql())
+        format!("{}; {}", self.begin(), self.set_sql())
     }
 
     /// What follows BEGIN.
@@ -51,6 +71,7 @@ impl Default for Bounds {
         Bounds {
             lock_wait: Duration::from_secs(2),
             idle: Duration::from_secs(5),
+            isolation: None,
         }
     }
 }

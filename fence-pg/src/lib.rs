@@ -96,6 +96,8 @@
 mod bounds;
 #[cfg(any(feature = "sqlx", feature = "tokio-postgres"))]
 mod column;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 #[cfg(any(feature = "sqlx", feature = "tokio-postgres"))]
 mod error;
 #[cfg(any(feature = "sqlx", feature = "tokio-postgres"))]

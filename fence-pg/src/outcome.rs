@@ -63,6 +63,17 @@ pub enum RowOutcome<R> {
     NotFound,
 }
 
+impl<R> RowOutcome<R> {
+    /// Makes something else of what RETURNING gave.
+    pub fn map<T>(self, with: impl FnOnce(R) -> T) -> RowOutcome<T> {
+        match self {
+            RowOutcome::Applied(row) => RowOutcome::Applied(with(row)),
+            RowOutcome::Stale { seen } => RowOutcome::Stale { seen },
+            RowOutcome::NotFound => RowOutcome::NotFound,
+        }
+    }
+}
+
 /// Why a batch was not done; nothing of it was.
 #[derive(Debug, thiserror::Error)]
 pub enum BatchError {

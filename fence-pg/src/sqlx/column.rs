@@ -49,7 +49,7 @@ impl Opened {
         guard: &ColumnGuard,
         bounds: Bounds,
     ) -> Result<Opened, GuardError> {
-        let mut held = Held::begin_by(pool, "BEGIN").await?;
+        let mut held = Held::begin_by(pool, bounds.begin()).await?;
         let text = format!("{}; {}", bounds.set_sql(), guard.key_type_text());
         let row = ::sqlx::raw_sql(AssertSqlSafe(text))
             .fetch_all(held.connection())

@@ -4,6 +4,7 @@
 mod admission;
 mod column;
 mod column_table;
+mod conformance;
 mod cut;
 mod decisions;
 mod doctor;
