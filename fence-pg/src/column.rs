@@ -100,6 +100,15 @@ impl ColumnGuard {
         )
     }
 
+    /// [`EXPLAIN_BLOCKS`] as a plain text.
+    pub(crate) fn explain_blocks_text<'a>(&self, keys: impl Iterator<Item = &'a str>) -> String {
+        let keys: Vec<String> = keys.map(literal).collect();
+        EXPLAIN_BLOCKS
+            .replace("$1", &literal(&self.relation))
+            .replace("$2", &literal(&self.key_column))
+            .replace("$3", &format!("ARRAY[{}]", keys.join(", ")))
+    }
+
     /// The relation as SQL spells it, its key column and its token column.
     pub(crate) fn names(&self) -> (&str, &str, &str) {
         (&self.relation, &self.key_column, &self.token_column)
@@ -186,6 +195,10 @@ mod tests {
             (
                 EXPLAIN_BLOCKS.to_owned(),
                 include_str!("../tests/emitted/column_explain_blocks.sql"),
+            ),
+            (
+                guard.explain_blocks_text(["1", "it's"].into_iter()),
+                include_str!("../tests/emitted/column_explain_blocks_text.sql"),
             ),
             (
                 guard.key_type_text(),

@@ -139,8 +139,8 @@ impl Driver for Sqlx {
     }
 
     async fn number(&mut self, query: &str) -> Result<i64, GuardError> {
-        let row = ::sqlx::query(AssertSqlSafe(query))
-            .persistent(false)
+        // As a text: a pooler may part the messages of a prepared query that stands outside a transaction.
+        let row = ::sqlx::raw_sql(AssertSqlSafe(query))
             .fetch_one(&self.pool)
             .await
             .map_err(guards::sort)?;

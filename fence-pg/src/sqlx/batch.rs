@@ -9,7 +9,7 @@ use fence_core::{Claim, Effect, Key, Receipt};
 use super::column::{Bound, Opened, unencoded};
 use super::sort;
 use crate::bounds::Bounds;
-use crate::column::{ColumnGuard, EXPLAIN_BLOCKS};
+use crate::column::ColumnGuard;
 use crate::error::GuardError;
 use crate::outcome::{BatchError, Look, RowOutcome, Untouched, distinct, gather};
 
@@ -91,7 +91,7 @@ impl ColumnBatch {
         let sql = self.opened.guard.batch_sql(&self.keys(), set, returning);
         let rows = match self.opened.query(sql, arguments).await {
             Ok(rows) => rows,
-            Err(error) => return Err(self.opened.sort(error, &self.claims, EXPLAIN_BLOCKS).await),
+            Err(error) => return Err(self.opened.sort(error, &self.claims).await),
         };
         let mut found: HashMap<String, PgRow> = HashMap::new();
         for row in rows {

@@ -7,7 +7,7 @@ use fence_core::{Claim, Effect, Receipt};
 use super::held::{self, Held};
 use super::{sort, sort_at};
 use crate::bounds::Bounds;
-use crate::column::{ColumnGuard, EXPLAIN_BLOCK, EXPLAIN_COLUMN};
+use crate::column::{ColumnGuard, EXPLAIN_COLUMN};
 use crate::error::{GuardError, Phase};
 
 /// Puts the caller's parameters behind the guard's: `|params| params.add("claimed")`.
@@ -98,32 +98,20 @@ impl Opened {
     }
 
     /// An error of an update; who is in the way is asked after a rollback, as a failed transaction answers nothing.
-    pub(super) async fn sort(
-        &mut self,
-        error: ::sqlx::Error,
-        claims: &[Claim],
-        explain_block: &'static str,
-    ) -> GuardError {
+    pub(super) async fn sort(&mut self, error: ::sqlx::Error, claims: &[Claim]) -> GuardError {
         let sorted = sort_at(error, Phase::Statement, claims);
         if !matches!(sorted, GuardError::Blocked { .. }) {
             return sorted;
         }
         let mut by = None;
         if self.held.roll_back_and_stay().await.is_ok() {
-            let (relation, key_column, _) = self.guard.names();
-            let question = ::sqlx::query_scalar(explain_block)
-                .bind(relation)
-                .bind(key_column);
-            let question = match claims {
-                [claim] if explain_block == EXPLAIN_BLOCK => question.bind(claim.key.as_str()),
-                _ => {
-                    let keys: Vec<&str> = claims.iter().map(|claim| claim.key.as_str()).collect();
-                    question.bind(keys)
-                }
-            };
-            let answer: Result<Option<String>, _> =
-                question.persistent(false).fetch_one(self.held.connection()).await;
-            by = answer.unwrap_or_default();
+            let keys = claims.iter().map(|claim| claim.key.as_str());
+            let text = self.guard.explain_blocks_text(keys);
+            // Nothing prepared: behind a pooler the next message may reach another server connection.
+            let answer = ::sqlx::raw_sql(AssertSqlSafe(text))
+                .fetch_one(self.held.connection())
+                .await;
+            by = answer.and_then(|row| row.try_get(0)).unwrap_or_default();
         }
         GuardError::Blocked { by }
     }
@@ -172,7 +160,7 @@ impl ColumnTransaction {
             Ok(rows) => rows,
             Err(error) => {
                 let claims = std::slice::from_ref(&self.claim);
-                return Err(self.opened.sort(error, claims, EXPLAIN_BLOCK).await);
+                return Err(self.opened.sort(error, claims).await);
             }
         };
         let mut rows = rows.into_iter();

@@ -12,6 +12,9 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! Behind a transaction pooler: a pool made with `statement_cache_capacity(0)`; each query of the caller's with
+//! `.persistent(false)`, and, when it has parameters, within a transaction, as sqlx sends it in two parts.
 
 mod at_once;
 mod batch;

@@ -3,7 +3,7 @@
 use ::sqlx::{AssertSqlSafe, PgPool, Postgres};
 use fence_core::{Claim, Refusal};
 
-use super::{begin, sort};
+use super::{begin, open, sort};
 use crate::error::GuardError;
 use crate::outcome::Resolved;
 use crate::refused::Refused;
@@ -36,7 +36,11 @@ pub async fn resolve(
             found
         }
         Err(GuardError::Refused(Refused::Claim(Refusal::Stale { .. }))) => {
-            question.fetch_optional(pool).await.map_err(sort)?
+            // Within a transaction, so that a pooler does not part its messages.
+            let mut opened = open(pool, claim).await?;
+            let found = question.fetch_optional(opened.connection()).await.map_err(sort)?;
+            drop(opened.replay().await?);
+            found
         }
         Err(error) => return Err(error),
     };

@@ -9,6 +9,7 @@ mod load;
 mod mutants;
 mod pg_bypass;
 mod pg_cost;
+mod pg_matrix;
 mod pg_mutants;
 mod pg_owner;
 mod pg_scale;
@@ -90,6 +91,11 @@ const CHECKS: &[(&str, &str, Check)] = &[
         "pg-bypass",
         "every way of writing round the guard, as application role and as owner: refused, or named by doctor in that state",
         pg_bypass::pg_bypass,
+    ),
+    (
+        "pg-matrix",
+        "the suite for drivers on 2 drivers, PostgreSQL 15 and 18, 3 isolation levels, direct and behind PgBouncer: 24 legs",
+        pg_matrix::pg_matrix,
     ),
     (
         "pg-mutants",
