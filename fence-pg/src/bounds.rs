@@ -52,6 +52,7 @@ impl Bounds {
         self.isolation.map_or("BEGIN", Isolation::begin_sql)
     }
 
+    #[cfg(feature = "tokio-postgres")]
     pub(crate) fn begin_sql(self) -> String {
         format!("{}; {}", self.begin(), self.set_sql())
     }

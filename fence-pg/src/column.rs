@@ -1,6 +1,7 @@
 //! Which column guards which table, and the SQL that comes of it.
 
-use crate::mark::literal;
+#[cfg(feature = "sqlx")]
+use crate::text::literal;
 
 /// A table whose rows carry their own mark. Protect it in the database too: `fence.protect_column`.
 ///
@@ -51,14 +52,19 @@ impl ColumnGuard {
         } else {
             format!(", {set}")
         };
-        let returning = if returning.is_empty() { "NULL" } else { returning };
+        let returning = returned(returning, &key);
         format!(
             "UPDATE {relation} SET {token} = $2{set} WHERE {key} = {key_value} AND {token} <= $2 RETURNING {returning}"
         )
     }
 
-    /// The guarded UPDATE of several rows. `keys` is an array of keys, made of `$1`; `$2` is the array of their tokens. It
-    /// returns each key's text first.
+    /// Whether the claim's row is there after all, for this role to update. `key_value` is the key, made of `$1`.
+    pub(crate) fn lock_sql(&self, key_value: &str) -> String {
+        let (relation, key) = (&self.relation, quoted(&self.key_column));
+        format!("SELECT 1 FROM {relation} WHERE {key} = {key_value} FOR UPDATE")
+    }
+
+    /// The guarded UPDATE of several rows. `keys` is an array of keys, made of `$1`; `$2` is the array of their tokens.
     pub(crate) fn batch_sql(&self, keys: &str, set: &str, returning: &str) -> String {
         let relation = &self.relation;
         let (key, token) = (quoted(&self.key_column), quoted(&self.token_column));
@@ -67,16 +73,12 @@ impl ColumnGuard {
         } else {
             format!(", {set}")
         };
-        let returning = if returning.is_empty() {
-            String::new()
-        } else {
-            format!(", {returning}")
-        };
+        let returning = returned(returning, &key);
         // The key's own comparison stands first: it tells the server the type of $1.
         let presented = format!("($2::bigint[])[array_position({keys}, {key})]");
         format!(
             "UPDATE {relation} SET {token} = {presented}{set} WHERE {key} = ANY ({keys}) AND {token} <= {presented} \
-             RETURNING {key}::text AS fence_key{returning}"
+             RETURNING {returning}"
         )
     }
 
@@ -91,6 +93,7 @@ impl ColumnGuard {
     }
 
     /// The open transaction, and the type of the key column, for a driver that must name it.
+    #[cfg(feature = "sqlx")]
     pub(crate) fn key_type_text(&self) -> String {
         format!(
             "SELECT pg_current_xact_id()::text, (SELECT format_type(a.atttypid, -1) FROM pg_attribute a \
@@ -101,6 +104,7 @@ impl ColumnGuard {
     }
 
     /// [`EXPLAIN_BLOCKS`] as a plain text.
+    #[cfg(feature = "sqlx")]
     pub(crate) fn explain_blocks_text<'a>(&self, keys: impl Iterator<Item = &'a str>) -> String {
         let keys: Vec<String> = keys.map(literal).collect();
         EXPLAIN_BLOCKS
@@ -119,12 +123,15 @@ impl ColumnGuard {
 pub(crate) const EXPLAIN_COLUMN: &str =
     "SELECT fence.explain_column($1::text::regclass, $2::text, $3::text, $4::text, $5::bigint)";
 
-/// Who holds the row that an UPDATE waited for.
-pub(crate) const EXPLAIN_BLOCK: &str = "SELECT fence.explain_block($1::text::regclass, $2::text, $3::text)";
-
-/// The same for several keys; `$3` is the array of their texts.
+/// Who holds the rows that an UPDATE waited for; `$3` is the array of their keys' texts.
 pub(crate) const EXPLAIN_BLOCKS: &str = "SELECT string_agg(DISTINCT fence.explain_block($1::text::regclass, $2::text, k), '; ') \
     FROM unnest($3::text[]) k";
+
+/// What the caller wants to see, and at the end the text of the row's key.
+fn returned(returning: &str, key: &str) -> String {
+    let comma = if returning.is_empty() { "" } else { ", " };
+    format!("{returning}{comma}{key}::text AS fence_key")
+}
 
 /// A text that is no name in PostgreSQL. Give the name alone, unquoted and without its schema.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -152,7 +159,7 @@ fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "sqlx", feature = "tokio-postgres"))]
 mod tests {
     use super::*;
     use crate::bounds::{BOUNDS_SQL, Bounds};
@@ -189,6 +196,10 @@ mod tests {
                 include_str!("../tests/emitted/column_batch.sql"),
             ),
             (
+                guard.lock_sql("$1"),
+                include_str!("../tests/emitted/column_lock.sql"),
+            ),
+            (
                 guard.look_sql("$1::text[]::bigint[]"),
                 include_str!("../tests/emitted/column_look.sql"),
             ),
@@ -203,10 +214,6 @@ mod tests {
             (
                 guard.key_type_text(),
                 include_str!("../tests/emitted/column_key_type.sql"),
-            ),
-            (
-                EXPLAIN_BLOCK.to_owned(),
-                include_str!("../tests/emitted/column_explain_block.sql"),
             ),
             (
                 COMMIT.to_owned(),

@@ -142,7 +142,38 @@ pub(crate) fn classify(
 #[error("the admitting transaction was ended by another COMMIT or ROLLBACK on its connection")]
 pub(crate) struct EndedInside;
 
+/// A row was deleted and another one of its key inserted, while an update of it waited.
+#[derive(Debug, thiserror::Error)]
+#[error("the row was replaced meanwhile")]
+pub(crate) struct Replaced;
+
+impl GuardError {
+    /// An update met no row, and now there is one.
+    pub(crate) fn replaced() -> GuardError {
+        GuardError::Retryable {
+            sqlstate: "40001".to_owned(),
+            source: Box::new(Replaced),
+        }
+    }
+
+    /// One of a batch's keys found this row, whose key reads otherwise.
+    pub(crate) fn other_keys(found: &str) -> GuardError {
+        GuardError::Refused(Refused::WrongKey(format!(
+            "a row's key is {found:?}, which was not presented so"
+        )))
+    }
+
+    /// The claim's key found a row whose key reads otherwise.
+    pub(crate) fn other_key(claim: &Claim, found: &str) -> GuardError {
+        GuardError::Refused(Refused::WrongKey(format!(
+            "presented {:?}, the row's is {found:?}",
+            claim.key.as_str()
+        )))
+    }
+}
+
 /// The connection was gone before COMMIT was sent.
+#[cfg(feature = "tokio-postgres")]
 #[derive(Debug, thiserror::Error)]
 #[error("the connection was lost before COMMIT was sent")]
 pub(crate) struct ClosedBefore;

@@ -113,6 +113,8 @@ mod outcome;
 mod refused;
 #[cfg(feature = "sqlx")]
 pub mod sqlx;
+#[cfg(feature = "sqlx")]
+mod text;
 #[cfg(feature = "tokio-postgres")]
 pub mod tokio_postgres;
 

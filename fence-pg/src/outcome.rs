@@ -129,6 +129,8 @@ pub(crate) enum Untouched {
     },
     /// The token column may be NULL, and is.
     NullToken,
+    /// The row is there now, with a token that is not above: it came after the update.
+    Replaced,
 }
 
 impl Untouched {
@@ -136,11 +138,11 @@ impl Untouched {
         match look {
             Some((Some(seen), Some(true))) => match Token::new(*seen) {
                 Ok(seen) => Untouched::Stale { seen },
-                Err(_) => Untouched::NotFound,
+                Err(_) => Untouched::Replaced,
             },
             Some((None, _)) => Untouched::NullToken,
-            // A row that is there now, with a token that is not above: it came after the update.
-            Some(_) | None => Untouched::NotFound,
+            Some(_) => Untouched::Replaced,
+            None => Untouched::NotFound,
         }
     }
 }

@@ -15,8 +15,9 @@ pub enum Refused {
     /// A number below 1 was presented (`ZF003`). Only SQL can: a [`Token`] is at least 1.
     #[error("a token is at least 1")]
     BelowOne,
-    /// A row was written whose key the transaction had not admitted, though it had admitted another one (`ZF006`). Admit
-    /// the key of every row that is written.
+    /// A row was written whose key the transaction had not admitted, though it had admitted another one (`ZF006`), or the
+    /// claim's key is not the canonical text of the row's, such as `042`: a lock of another name. Admit the key of every row
+    /// that is written, as [`fence_core::Key`] spells it.
     #[error("wrong key, {0}")]
     WrongKey(String),
     /// The class was never declared in this database (`ZF007`): a typing error, or a missing `fence.declare`.

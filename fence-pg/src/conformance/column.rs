@@ -2,12 +2,15 @@
 
 use std::error::Error;
 
-use fence_core::{Effect, Key, Token};
+use fence_core::{Claim, Effect, Key, Token};
+use futures_util::future::join;
 
 use super::bed::{Bed, equal, guard, hold, in_words, row, stale};
+use super::mark::until_somebody_waits;
 use super::{Driver, Shown};
 use crate::error::GuardError;
 use crate::outcome::{BatchError, RowOutcome};
+use crate::refused::Refused;
 
 const ADD: &str = "total = total + $3";
 
@@ -48,6 +51,53 @@ pub(super) async fn absent<D: Driver, E: Error, C: AsyncFn() -> Result<D, E>>(be
     hold(matches!(absent, Err(GuardError::NotFound)), || {
         format!("an absent row: {absent:?}")
     })
+}
+
+pub(super) async fn other_key<D: Driver, E: Error, C: AsyncFn() -> Result<D, E>>(bed: &Bed<C>) -> Shown {
+    let mut driver = bed.driver().await?;
+    for spelled in ["020", " 20"] {
+        let claim = Claim {
+            key: Key::text(spelled).expect("a key"),
+            ..row(20, 34)
+        };
+        let claims = [row(21, 34), claim.clone()];
+        let single = driver.update(bed.isolation, &guard(), &claim, ADD, 5).await;
+        let each = driver.update_each(bed.isolation, &guard(), &claims, ADD, 5).await;
+        let all = driver.update_all(bed.isolation, &guard(), &claims, ADD, 5).await;
+        for answer in [
+            single.map(drop),
+            each.map(drop),
+            all.map(drop).map_err(GuardError::from),
+        ] {
+            hold(
+                matches!(answer, Err(GuardError::Refused(Refused::WrongKey(_)))),
+                || format!("a key that reads {spelled:?}: {answer:?}"),
+            )?;
+        }
+    }
+    equal("the row", state(&mut driver, 20).await?, (0, 0))?;
+    equal("the other row", state(&mut driver, 21).await?, (0, 0))
+}
+
+pub(super) async fn replaced<D: Driver, E: Error, C: AsyncFn() -> Result<D, E>>(bed: &Bed<C>) -> Shown {
+    let (mut other, mut driver, mut watcher) =
+        (bed.driver().await?, bed.driver().await?, bed.driver().await?);
+    let replace = "BEGIN; DELETE FROM conformance_batch WHERE id = 25; INSERT INTO conformance_batch VALUES (25, 34, 0)";
+    other.run(replace).await.map_err(in_words)?;
+    let update = async { driver.update(bed.isolation, &guard(), &row(25, 35), ADD, 5).await };
+    let commit = async {
+        until_somebody_waits(&mut watcher).await?;
+        other.run("COMMIT").await.map_err(in_words)
+    };
+    let (answer, committed) = join(update, commit).await;
+    committed?;
+    hold(
+        matches!(&answer, Err(GuardError::Retryable { sqlstate, .. }) if sqlstate == "40001"),
+        || format!("a row that was replaced meanwhile: {answer:?}"),
+    )?;
+    let again = driver.update(bed.isolation, &guard(), &row(25, 35), ADD, 5).await;
+    drop(again.map_err(in_words)?);
+    equal("the row", state(&mut driver, 25).await?, (35, 5))
 }
 
 pub(super) async fn batch<D: Driver, E: Error, C: AsyncFn() -> Result<D, E>>(bed: &Bed<C>) -> Shown {

@@ -326,7 +326,7 @@ fn held(key: &str, revision: i64) -> String {
     )
 }
 
-async fn until_somebody_waits<D: Driver>(watcher: &mut D) -> Shown {
+pub(super) async fn until_somebody_waits<D: Driver>(watcher: &mut D) -> Shown {
     let waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
     let began = Instant::now();
     while watcher.number(waiting).await.map_err(in_words)? == 0 {

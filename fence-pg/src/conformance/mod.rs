@@ -137,6 +137,11 @@ pub async fn run<D: Driver, E: Error>(
     case!("a lost answer is resolved by reading back", left_behind::resolved);
     case!("a row takes the newer token and refuses the older", column::order);
     case!("an absent row is told from a stale one", column::absent);
+    case!("a key in another spelling is the wrong key", column::other_key);
+    case!(
+        "a row that was replaced meanwhile is tried again",
+        column::replaced
+    );
     case!(
         "a batch is updated whole, or not at all, and names its rows",
         column::batch

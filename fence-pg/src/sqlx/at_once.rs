@@ -8,8 +8,8 @@ use futures_util::TryStreamExt as _;
 use super::{sort, sort_at};
 use crate::error::{EndedInside, GuardError, Phase};
 use crate::isolation::Isolation;
-use crate::mark::at_once_text;
 use crate::outcome::Written;
+use crate::text::at_once_text;
 
 /// Sends BEGIN, the admission, one write and COMMIT together, and reads all the answers: one round trip, and a second one to
 /// roll back when something was refused.

@@ -46,7 +46,7 @@ pub struct ColumnBatch {
 
 impl ColumnBatch {
     /// Updates the row of every claim, or none: each one's token is stored in it, provided that the row's is not above. Returns
-    /// the rows in the claims' order; their first column is the key's text, `fence_key`. A batch without claims updates nothing
+    /// the rows in the claims' order; their last column is the text of the key, `fence_key`. A batch without claims updates nothing
     /// and returns nothing.
     ///
     /// `set`, `returning` and `bind` are as in [`ColumnTransaction::update`](super::ColumnTransaction::update), the same for
@@ -95,7 +95,10 @@ impl ColumnBatch {
         };
         let mut found: HashMap<String, PgRow> = HashMap::new();
         for row in rows {
-            if found.insert(row.try_get(0).map_err(sort)?, row).is_some() {
+            if found
+                .insert(row.try_get(row.len() - 1).map_err(sort)?, row)
+                .is_some()
+            {
                 self.opened.held.roll_back_and_stay().await?;
                 return Err(GuardError::Misuse("the key column does not name one row"));
             }
@@ -115,10 +118,16 @@ impl ColumnBatch {
                 None => match Untouched::from_look(looks.get(claim.key.as_str())) {
                     Untouched::Stale { seen } => RowOutcome::Stale { seen },
                     Untouched::NotFound => RowOutcome::NotFound,
-                    Untouched::NullToken => return Err(self.opened.explain(claim).await),
+                    Untouched::NullToken | Untouched::Replaced => {
+                        return Err(self.opened.explain(claim).await);
+                    }
                 },
             };
             outcomes.push((claim.key.clone(), outcome));
+        }
+        if let Some(key) = found.into_keys().next() {
+            self.opened.held.roll_back_and_stay().await?;
+            return Err(GuardError::other_keys(&key));
         }
         Ok(outcomes)
     }

@@ -91,9 +91,20 @@ impl Opened {
             .persistent(false)
             .execute(self.held.connection())
             .await;
-        match asked {
-            Ok(_) => GuardError::NotFound,
-            Err(error) => sort_at(error, Phase::Statement, std::slice::from_ref(claim)),
+        let sort = |error| sort_at(error, Phase::Statement, std::slice::from_ref(claim));
+        if let Err(error) = asked {
+            return sort(error);
+        }
+        let lock = self.guard.lock_sql(&format!("$1::text::{}", self.key_type));
+        let locked = ::sqlx::query(AssertSqlSafe(lock))
+            .bind(claim.key.as_str())
+            .persistent(false)
+            .fetch_optional(self.held.connection())
+            .await;
+        match locked {
+            Ok(None) => GuardError::NotFound,
+            Ok(Some(_)) => GuardError::replaced(),
+            Err(error) => sort(error),
         }
     }
 
@@ -136,7 +147,7 @@ impl ColumnTransaction {
     ///
     /// `UPDATE "table" SET "token" = $2, <set> WHERE "key" = $1::text::<its type> AND "token" <= $2 RETURNING <returning>`
     ///
-    /// `set` and `returning` are SQL and may be empty; `bind` adds the caller's parameters, which are numbered from `$3` on, by
+    /// `set` and `returning` are SQL and may be empty. The row's last column is the text of its key, `fence_key`. `bind` adds the caller's parameters, which are numbered from `$3` on, by
     /// [`Arguments::add`](::sqlx::Arguments::add). The statement is prepared and kept, unless the pool was made with
     /// `statement_cache_capacity(0)`, as behind a transaction pooler it must be.
     ///
@@ -166,6 +177,13 @@ impl ColumnTransaction {
         let mut rows = rows.into_iter();
         match (rows.next(), rows.next()) {
             (Some(row), None) => {
+                let found: String = row.try_get(row.len() - 1).map_err(sort)?;
+                if found != self.claim.key.as_str() {
+                    // Should that fail, dropping this rolls back.
+                    let rolled_back = self.opened.held.roll_back_and_stay().await;
+                    drop(rolled_back);
+                    return Err(GuardError::other_key(&self.claim, &found));
+                }
                 self.updated = true;
                 Ok(row)
             }

@@ -6,7 +6,7 @@ use fence_core::{Claim, Effect, Receipt};
 use super::held::{self, Held};
 use crate::error::GuardError;
 use crate::isolation::Isolation;
-use crate::mark::raise_text;
+use crate::text::raise_text;
 
 /// Begins a transaction and admits the claim in it, at READ COMMITTED.
 ///

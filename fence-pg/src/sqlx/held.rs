@@ -10,7 +10,8 @@ use fence_core::Claim;
 use super::{sort, sort_at};
 use crate::error::{EndedInside, GuardError, Phase};
 use crate::isolation::Isolation;
-use crate::mark::{STILL_OPEN, admission_text};
+use crate::mark::STILL_OPEN;
+use crate::text::admission_text;
 
 /// Holds a connection for one transaction, and rolls it back when dropped.
 #[derive(Debug)]

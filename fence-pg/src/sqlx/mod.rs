@@ -49,7 +49,7 @@ pub fn sort(error: ::sqlx::Error) -> GuardError {
 
 /// A text as an SQL literal, quotes included, for [`write_at_once`].
 pub fn literal(text: &str) -> String {
-    crate::mark::literal(text)
+    crate::text::literal(text)
 }
 
 fn sort_at(error: ::sqlx::Error, phase: Phase, claims: &[Claim]) -> GuardError {

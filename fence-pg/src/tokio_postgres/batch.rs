@@ -50,7 +50,7 @@ pub struct ColumnBatch<'a> {
 
 impl ColumnBatch<'_> {
     /// Updates the row of every claim, or none: each one's token is stored in it, provided that the row's is not above. Returns
-    /// the rows in the claims' order; their first column is the key's text, `fence_key`. A batch without claims updates nothing
+    /// the rows in the claims' order; their last column is the text of the key, `fence_key`. A batch without claims updates nothing
     /// and returns nothing.
     ///
     /// `set` and `returning` are as in [`ColumnTransaction::update`](super::ColumnTransaction::update), the same for all rows;
@@ -107,7 +107,7 @@ impl ColumnBatch<'_> {
         };
         let mut found: HashMap<String, Row> = HashMap::new();
         for row in rows {
-            if found.insert(row.get(0), row).is_some() {
+            if found.insert(row.get(row.len() - 1), row).is_some() {
                 self.held.roll_back().await?;
                 return Err(GuardError::Misuse("the key column does not name one row"));
             }
@@ -127,10 +127,16 @@ impl ColumnBatch<'_> {
                 None => match Untouched::from_look(looks.get(claim.key.as_str())) {
                     Untouched::Stale { seen } => RowOutcome::Stale { seen },
                     Untouched::NotFound => RowOutcome::NotFound,
-                    Untouched::NullToken => return Err(explain(self.held.client(), &self.guard, claim).await),
+                    Untouched::NullToken | Untouched::Replaced => {
+                        return Err(explain(self.held.client(), &self.guard, claim).await);
+                    }
                 },
             };
             outcomes.push((claim.key.clone(), outcome));
+        }
+        if let Some(key) = found.into_keys().next() {
+            self.held.roll_back().await?;
+            return Err(GuardError::other_keys(&key));
         }
         Ok(outcomes)
     }

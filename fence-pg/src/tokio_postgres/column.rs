@@ -8,7 +8,7 @@ use super::held::{Held, last_value};
 use super::key_text::KeyText;
 use super::{sort, sort_at};
 use crate::bounds::Bounds;
-use crate::column::{ColumnGuard, EXPLAIN_BLOCK, EXPLAIN_COLUMN};
+use crate::column::{ColumnGuard, EXPLAIN_BLOCKS, EXPLAIN_COLUMN};
 use crate::error::{GuardError, Phase};
 
 /// Begins a transaction for one claim under the column guard, at the session's isolation level, with its bounds set, in one
@@ -54,7 +54,8 @@ impl ColumnTransaction<'_> {
     ///
     /// `UPDATE "table" SET "token" = $2, <set> WHERE "key" = $1 AND "token" <= $2 RETURNING <returning>`
     ///
-    /// `set` and `returning` are SQL and may be empty; `params` are numbered from `$3` on. The statement is prepared under a
+    /// `set` and `returning` are SQL and may be empty; `params` are numbered from `$3` on. The row's last column is the text of
+    /// its key, `fence_key`. The statement is prepared under a
     /// name; behind a transaction pooler use [`update_typed`](ColumnTransaction::update_typed).
     ///
     /// # Errors
@@ -145,6 +146,13 @@ impl ColumnTransaction<'_> {
         let mut rows = rows.into_iter();
         match (rows.next(), rows.next()) {
             (Some(row), None) => {
+                let found: String = row.try_get(row.len() - 1).map_err(sort)?;
+                if found != self.claim.key.as_str() {
+                    // Should that fail, dropping this rolls back.
+                    let rolled_back = self.held.roll_back().await;
+                    drop(rolled_back);
+                    return Err(GuardError::other_key(&self.claim, &found));
+                }
                 self.updated = true;
                 Ok(row)
             }
@@ -166,9 +174,9 @@ impl ColumnTransaction<'_> {
             let params: [(&(dyn ToSql + Sync), Type); 3] = [
                 (&relation, Type::TEXT),
                 (&key_column, Type::TEXT),
-                (&self.claim.key.as_str(), Type::TEXT),
+                (&vec![self.claim.key.as_str()], Type::TEXT_ARRAY),
             ];
-            if let Ok(rows) = self.held.client().query_typed(EXPLAIN_BLOCK, &params).await {
+            if let Ok(rows) = self.held.client().query_typed(EXPLAIN_BLOCKS, &params).await {
                 by = rows.first().and_then(|row| row.get(0));
             }
         }
@@ -187,8 +195,15 @@ pub(super) async fn explain(client: &Client, guard: &ColumnGuard, claim: &Claim)
         (&key, Type::TEXT),
         (&token, Type::INT8),
     ];
-    match client.query_typed(EXPLAIN_COLUMN, &params).await {
-        Ok(_) => GuardError::NotFound,
-        Err(error) => sort_at(error, Phase::Statement, std::slice::from_ref(claim)),
+    let sort = |error| sort_at(error, Phase::Statement, std::slice::from_ref(claim));
+    if let Err(error) = client.query_typed(EXPLAIN_COLUMN, &params).await {
+        return sort(error);
+    }
+    let key = KeyText(claim.key.as_str());
+    let params: [(&(dyn ToSql + Sync), Type); 1] = [(&key, Type::UNKNOWN)];
+    match client.query_typed(&guard.lock_sql("$1"), &params).await {
+        Ok(rows) if rows.is_empty() => GuardError::NotFound,
+        Ok(_) => GuardError::replaced(),
+        Err(error) => sort(error),
     }
 }

@@ -1,1 +1,1 @@
-UPDATE "odd ""name"""."settlement_batch" SET "fence_token" = ($2::bigint[])[array_position($1, "id")], state = $3 WHERE "id" = ANY ($1) AND "fence_token" <= ($2::bigint[])[array_position($1, "id")] RETURNING "id"::text AS fence_key, amount;
+UPDATE "odd ""name"""."settlement_batch" SET "fence_token" = ($2::bigint[])[array_position($1, "id")], state = $3 WHERE "id" = ANY ($1) AND "fence_token" <= ($2::bigint[])[array_position($1, "id")] RETURNING amount, "id"::text AS fence_key;
