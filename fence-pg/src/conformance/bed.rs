@@ -20,7 +20,7 @@ const TABLES: &str = "
         id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
         account text NOT NULL,
         amount bigint NOT NULL,
-        token bigint,
+        revision bigint,
         request text,
         ref bigint REFERENCES conformance_entry DEFERRABLE INITIALLY DEFERRED
     );

@@ -53,8 +53,7 @@ pub(super) async fn marks<D: Driver, E: Error, C: AsyncFn() -> Result<D, E>>(bed
             let claim = claim(&account, revision);
             let amount = 1 + holder * ROUNDS + round;
             let entry = format!(
-                "INSERT INTO conformance_entry (account, amount, token) VALUES ('{account}', {amount}, {})",
-                claim.token
+                "INSERT INTO conformance_entry (account, amount, revision) VALUES ('{account}', {amount}, {revision})"
             );
             // From what this transaction sees: one that saw too little would write too little.
             let total = format!(
@@ -95,11 +94,11 @@ pub(super) async fn marks<D: Driver, E: Error, C: AsyncFn() -> Result<D, E>>(bed
     }
     // Ids are drawn while the key is held, so their order is that of the commits.
     let falls = "SELECT count(*) FROM (
-                     SELECT token < lag(token) OVER (PARTITION BY account ORDER BY id) AS fell
+                     SELECT revision < lag(revision) OVER (PARTITION BY account ORDER BY id) AS fell
                      FROM conformance_entry WHERE account LIKE 'race-%') t
                  WHERE fell";
     equal(
-        "tokens that fell",
+        "revisions that fell",
         driver.number(falls).await.map_err(in_words)?,
         0,
     )
