@@ -36,7 +36,8 @@ async fn services_with(postgres: bool) -> Services {
         .unwrap_or_else(|error| panic!("{error}: {:?}", std::error::Error::source(&error)))
 }
 
-async fn shared() -> &'static Services {
+/// What the tests of this binary share.
+pub(crate) async fn shared() -> &'static Services {
     SHARED.get_or_init(|| services_with(true)).await
 }
 
@@ -67,6 +68,11 @@ pub(crate) async fn psql(address: &DatabaseUrl) -> tokio_postgres::Client {
 /// The address of the shared etcd, such as `http://127.0.0.1:40123`.
 pub(crate) async fn endpoint() -> String {
     shared().await.etcd("lock").unwrap().endpoint()
+}
+
+/// The version of the shared etcd.
+pub(crate) async fn etcd_version() -> &'static str {
+    shared().await.etcd("lock").unwrap().version()
 }
 
 pub(crate) fn fresh_prefix() -> String {

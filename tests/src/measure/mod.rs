@@ -6,6 +6,7 @@ mod false_alarms;
 mod family;
 mod interrupt;
 mod load;
+mod lock_conformance;
 mod mutants;
 mod pg_bypass;
 mod pg_cost;
@@ -86,6 +87,11 @@ const CHECKS: &[(&str, &str, Check)] = &[
         "load",
         "paydb under 8 connections for 10 s: statuses counted, ledger and balances exact",
         load::load,
+    ),
+    (
+        "lock-conformance",
+        "the suite of lock stores on every store and version, each leg printed, and on stores that are wrong on purpose",
+        lock_conformance::lock_conformance,
     ),
     (
         "pg-bypass",

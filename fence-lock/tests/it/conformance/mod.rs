@@ -7,32 +7,63 @@ mod wrong;
 
 use fence_lock::conformance::{Bench, MemoryBench, cases, run};
 
-/// Plays the suite and fails with its report.
-async fn conforms(bench: &dyn Bench) {
+use crate::support::etcd_version;
+
+/// Plays the suite on a store and says so, or fails with its report.
+async fn conforms(store: &str, bench: &dyn Bench) {
     let report = run(bench).await;
-    assert!(report.conforms(), "\n{report}");
+    assert!(report.conforms(), "{store}\n{report}");
     assert_eq!(report.outcomes().len(), cases().len());
+    println!("{store}: {} cases held", report.outcomes().len());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_store_in_memory_conforms() {
-    conforms(&MemoryBench::new()).await;
+    conforms("memory", &MemoryBench::new()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_store_on_etcd_conforms() {
-    conforms(&etcd::EtcdBench).await;
+    conforms(&format!("etcd {}", etcd_version().await), &etcd::EtcdBench).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_store_on_postgresql_conforms() {
-    conforms(&postgres::PostgresBench { poll: None }).await;
+    let store = format!("PostgreSQL {}, woken", crate::support::postgres().await.version());
+    conforms(
+        &store,
+        &postgres::PostgresBench {
+            poll: None,
+            pooler: None,
+        },
+    )
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_store_on_postgresql_conforms_when_it_polls() {
     let poll = Some(std::time::Duration::from_millis(100));
-    conforms(&postgres::PostgresBench { poll }).await;
+    let store = format!(
+        "PostgreSQL {}, polling",
+        crate::support::postgres().await.version()
+    );
+    conforms(&store, &postgres::PostgresBench { poll, pooler: None }).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_store_on_postgresql_conforms_behind_a_pooler() {
+    let (services, server) = (crate::support::shared().await, crate::support::postgres().await);
+    let pooler = services.start_pgbouncer(server, 4).await.unwrap();
+    let store = format!(
+        "PostgreSQL {} behind PgBouncer {}",
+        server.version(),
+        pooler.version()
+    );
+    let bench = postgres::PostgresBench {
+        poll: Some(std::time::Duration::from_millis(100)),
+        pooler: Some(pooler.port()),
+    };
+    conforms(&store, &bench).await;
 }
 
 #[test]

@@ -22,10 +22,14 @@ const SIZES: Sizes = Sizes {
 pub(super) struct PostgresBench {
     /// How often waiters ask again; none listens for what wakes them.
     pub(super) poll: Option<Duration>,
+    /// The port of a pooler that clients go through.
+    pub(super) pooler: Option<u16>,
 }
 
 struct Database {
+    /// Where the clients reach it.
     address: DatabaseUrl,
+    port: u16,
     store: PostgresStore,
     poll: Option<Duration>,
 }
@@ -44,8 +48,13 @@ impl Bench for PostgresBench {
             let store = open(address.as_str(), self.poll).await?;
             store.install().await?;
             store.init(Epoch::FIRST, "a test").await?;
+            let port = match self.pooler {
+                Some(port) => port,
+                None => postgres().await.port(),
+            };
             let place: Box<dyn Place> = Box::new(Database {
-                address,
+                address: address.through(port),
+                port,
                 store,
                 poll: self.poll,
             });
@@ -69,7 +78,7 @@ impl Place for Database {
 
     fn wire(&self) -> BoxFuture<'_, Result<Box<dyn Wire>, BenchError>> {
         Box::pin(async {
-            let proxy = Proxy::to(&format!("127.0.0.1:{}", postgres().await.port())).await;
+            let proxy = Proxy::to(&format!("127.0.0.1:{}", self.port)).await;
             let client = open(self.address.through(proxy.port()).as_str(), self.poll).await?;
             let wire: Box<dyn Wire> = Box::new(ProxyWire::new(proxy, Arc::new(client), SIZES));
             Ok(wire)

@@ -32,7 +32,7 @@ async fn the_suite_fails_every_wrong_store_by_the_case_named_beforehand() {
                 report.broken().contains(&named),
                 "{mistake:?} was not found by {named}\n{report}"
             );
-            println!("{mistake:?}: {}", report.broken().join(", "));
+            println!("{mistake:?}: failed by {}", report.broken().join(", "));
         }));
     }
     for run in runs {
