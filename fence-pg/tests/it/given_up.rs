@@ -185,7 +185,8 @@ async fn given_up_at_each_await<D: Driver, E: Error>(connect: impl AsyncFn(Strin
     let (watch, mut next) = watchers(&database).await;
     let mut revision = 100;
     for work in WORK {
-        let mut driver = connect(database.url.as_str().to_owned()).await.unwrap();
+        let way = Relay::with(Duration::from_millis(5)).await;
+        let mut driver = connect(way.url(&database)).await.unwrap();
         for times in 0.. {
             revision += 10;
             let done = poll_times(work.run(&mut driver, revision), times).await;
@@ -296,7 +297,7 @@ async fn round_trips<D: Driver, E: Error>(
 ) -> usize {
     const TIMES: i64 = 10;
     let database = prepared().await;
-    let way = Relay::slow().await;
+    let way = Relay::with(Duration::from_millis(15)).await;
     let mut driver = connect(way.url(&database)).await.unwrap();
     work.run(&mut driver, 1).await.unwrap();
     let before = way.round_trips();

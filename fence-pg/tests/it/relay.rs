@@ -47,12 +47,8 @@ impl Relay {
         Relay::with(Duration::ZERO).await
     }
 
-    /// On which every answer takes 15 ms.
-    pub(crate) async fn slow() -> Relay {
-        Relay::with(Duration::from_millis(15)).await
-    }
-
-    async fn with(delay: Duration) -> Relay {
+    /// On which every answer takes so long, so that each is waited for.
+    pub(crate) async fn with(delay: Duration) -> Relay {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let server = ("127.0.0.1", for_tests().await.postgres().port());
@@ -65,7 +61,14 @@ impl Relay {
             let mut first = true;
             while let Ok((client, _)) = listener.accept().await {
                 let server = TcpStream::connect(server).await.unwrap();
-                let state = if first { shared.clone() } else { Arc::default() };
+                let state = if first {
+                    shared.clone()
+                } else {
+                    Arc::new(State {
+                        delay,
+                        ..State::default()
+                    })
+                };
                 first = false;
                 tokio::spawn(relay(client, server, state));
             }
