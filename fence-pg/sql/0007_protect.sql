@@ -327,7 +327,8 @@ BEGIN
         EXECUTE format('DROP TRIGGER %I ON %s', one.tgname, one.relation);
     END LOOP;
     IF one IS NULL THEN
-        RAISE NOTICE USING MESSAGE = format('%s was not guarded', guarded);
+        RAISE NOTICE USING MESSAGE = format('%s was not guarded by the %s guard', guarded, guard),
+            HINT = 'fence.unprotect takes the mark guard off, fence.unprotect_column the column guard; fence.guarded lists both.';
     ELSE
         PERFORM fence.log_danger('unprotect', its_class, NULL, guard || ' guard of ' || guarded, NULL, 'unprotect was called');
     END IF;

@@ -97,6 +97,8 @@ BEGIN
         SELECT e.outcome, e.detail INTO outcome, detail
         FROM fence.end_holder(evict.class, evict.key, holder.pid, holder.virtual_transaction, holder.transaction,
                               holder.prepared, holder.detail) e;
+        PERFORM fence.log_danger('evict', evict.class, evict.key, evict.detail, evict.outcome,
+                                 format('token %s was presented', evict.presented));
         RETURN NEXT;
     END LOOP;
     IF NOT found_any THEN

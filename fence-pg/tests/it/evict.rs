@@ -87,6 +87,15 @@ async fn a_holder_idle_in_its_transaction_is_evicted_and_what_it_wrote_is_gone()
         assert!(old.batch_execute("COMMIT").await.is_err());
         assert_eq!(database.number("SELECT count(*) FROM transfer").await, 0);
     }
+    assert_eq!(
+        database
+            .text("SELECT string_agg(concat_ws(' ', what, key, after, reason), '; ' ORDER BY key) FROM fence.danger_log")
+            .await,
+        format!(
+            "evict acct-1 evicted token {0} was presented; evict acct-2 evicted token {0} was presented",
+            token(34)
+        )
+    );
 }
 
 #[tokio::test]
