@@ -1,6 +1,7 @@
 //! The suite on every store, and on stores that are wrong on purpose.
 
 mod etcd;
+mod memory;
 mod postgres;
 mod wire;
 mod wrong;
