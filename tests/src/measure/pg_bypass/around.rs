@@ -167,7 +167,7 @@ pub(super) async fn ddl(bed: &Bed<'_>) -> Result<(), Failure> {
             for (sql, finding, object) in [
                 (off, finding::TRIGGER_OFF, "public.payment"),
                 (less, finding::TRIGGER_NOT_ALWAYS, "public.payment"),
-                (dropped, finding::UNGUARDED, CLASS),
+                (dropped, finding::TRIGGER_MISSING, "public.payment"),
             ] {
                 bed.named(sql, finding, object).await?;
                 if sql != less {

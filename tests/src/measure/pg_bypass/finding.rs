@@ -6,8 +6,8 @@ pub(super) const OWNER: &str = "application-owner";
 pub(super) const TRIGGER_OFF: &str = "trigger-off";
 /// A guard's trigger fires less than ALWAYS.
 pub(super) const TRIGGER_NOT_ALWAYS: &str = "trigger-not-always";
-/// A class has no guarded table any more.
-pub(super) const UNGUARDED: &str = "class-unguarded";
+/// A guarded table has lost its guard's trigger.
+pub(super) const TRIGGER_MISSING: &str = "trigger-missing";
 /// A partition that TRUNCATE may empty.
 pub(super) const PARTITION: &str = "truncate-unguarded";
 /// A table that was a partition of a guarded one.
