@@ -2,6 +2,7 @@
 BEGIN;
 SET LOCAL client_min_messages = warning;
 LOCK TABLE fence.migration IN SHARE ROW EXCLUSIVE MODE;
+SET LOCAL lock_timeout = '1s';
 
 CREATE TABLE IF NOT EXISTS fence.tier (
     name text PRIMARY KEY
@@ -14,15 +15,6 @@ CREATE TABLE IF NOT EXISTS fence.class (
     declared_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 
--- A key of the class whose mark is below its floor, or that has none, reads as the floor. A floor never falls.
-ALTER TABLE fence.class ADD COLUMN IF NOT EXISTS floor bigint NOT NULL DEFAULT 0;
-ALTER TABLE fence.class ADD COLUMN IF NOT EXISTS floor_raised_at timestamptz;
-ALTER TABLE fence.class ADD COLUMN IF NOT EXISTS floor_raised_here text;
--- Where and under which start of the server the database's history was last found sound for this class: an admission
--- compares these two, and looks closer only when they differ.
-ALTER TABLE fence.class ADD COLUMN IF NOT EXISTS sound_start timestamptz;
-ALTER TABLE fence.class ADD COLUMN IF NOT EXISTS sound_home bigint;
-
 -- The tokens of one epoch that a tier's classes take: first to ceiling, both inside.
 CREATE TABLE IF NOT EXISTS fence.epoch_range (
     tier text NOT NULL REFERENCES fence.tier (name),
@@ -32,9 +24,6 @@ CREATE TABLE IF NOT EXISTS fence.epoch_range (
     registered_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (tier, epoch)
 );
-
--- Where it was registered, as fence.here() says: an epoch registered before a loss does not cover the loss.
-ALTER TABLE fence.epoch_range ADD COLUMN IF NOT EXISTS registered_here text;
 
 -- Which history this database is: one row. What is NULL could not be read, and is not judged.
 CREATE TABLE IF NOT EXISTS fence.history (
@@ -51,6 +40,40 @@ CREATE TABLE IF NOT EXISTS fence.history (
     stopped text,
     stopped_at timestamptz
 );
+
+-- Changes with every stop, acknowledgement and raised floor; fence.history.standing is its last committed value.
+CREATE SEQUENCE IF NOT EXISTS fence.standing;
+SELECT nextval('fence.standing') WHERE NOT (SELECT s.is_called FROM fence.standing s);
+
+-- Columns that came later. One that is there is left alone: ALTER TABLE would wait for every open admission, and let none in.
+DO $$
+DECLARE
+    later record;
+BEGIN
+    FOR later IN
+        SELECT * FROM (VALUES
+            -- A key of the class whose mark is below its floor, or that has none, reads as the floor. A floor never falls.
+            ('fence.class', 'floor', 'bigint NOT NULL DEFAULT 0'),
+            ('fence.class', 'floor_raised_at', 'timestamptz'),
+            ('fence.class', 'floor_raised_here', 'text'),
+            -- Where and under which start of the server the database's history was last found sound for this class: an
+            -- admission compares these two, and looks closer only when they differ.
+            ('fence.class', 'sound_start', 'timestamptz'),
+            ('fence.class', 'sound_home', 'bigint'),
+            -- Where it was registered, as fence.here() says: an epoch registered before a loss does not cover the loss.
+            ('fence.epoch_range', 'registered_here', 'text'),
+            ('fence.history', 'standing', 'bigint NOT NULL DEFAULT 1')
+        ) AS l (relation, name, definition)
+        WHERE NOT EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = l.relation::regclass AND a.attname = l.name)
+    LOOP
+        EXECUTE format('ALTER TABLE %s ADD COLUMN %I %s', later.relation, later.name, later.definition);
+    END LOOP;
+    -- Only a column of a unique index makes its change a change of the key, which a lock FOR KEY SHARE sees.
+    IF to_regclass('fence.history_standing') IS NULL THEN
+        CREATE UNIQUE INDEX history_standing ON fence.history (one, standing);
+    END IF;
+END
+$$;
 
 -- Refuses what is no name of a class or tier: 1 to 64 of [a-z0-9_-], parts that begin with a letter, joined by points.
 CREATE OR REPLACE FUNCTION fence.require_name(kind text, name text) RETURNS void
@@ -272,6 +295,23 @@ BEGIN
 END
 $$;
 
+-- Above READ COMMITTED: ends a transaction (40001) whose snapshot is older than the last stop, acknowledgement or raised floor.
+-- The sequence is read as it is now, whatever the snapshot; it differs from the row also while such a change is under way or
+-- after one that was rolled back, and then the row's lock tells.
+CREATE OR REPLACE FUNCTION fence.require_standing() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF (SELECT s.last_value FROM fence.standing s) IS DISTINCT FROM (SELECT h.standing FROM fence.history h) THEN
+        PERFORM FROM fence.history h FOR KEY SHARE NOWAIT;
+    END IF;
+EXCEPTION WHEN lock_not_available THEN
+    RAISE EXCEPTION USING ERRCODE = 'serialization_failure',
+        MESSAGE = 'admissions are being stopped, or let go on, or a floor is being raised',
+        HINT = 'Try the whole transaction again, with the same token.';
+END
+$$;
+
 -- Called by an admission that does not find its class sound: returns after nothing but a restart, and raises ZF008 when the
 -- history is in doubt.
 CREATE OR REPLACE FUNCTION fence.require_history(class text) RETURNS void
@@ -308,6 +348,13 @@ BEGIN
 END
 $$;
 
+-- Says to every later admission, whatever its snapshot, that what is admitted has changed. Called where it has.
+CREATE OR REPLACE FUNCTION fence.change_standing() RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp
+AS $$
+    UPDATE fence.history h SET standing = nextval('fence.standing')
+$$;
+
 -- The history that is there when this is installed is taken as it is; applying this again does not overwrite it.
 INSERT INTO fence.history (system_identifier, timeline, home)
 SELECT fence.system_identifier(), fence.timeline(), fence.home()
@@ -315,7 +362,7 @@ WHERE NOT EXISTS (SELECT FROM fence.history);
 
 REVOKE ALL ON FUNCTION fence.require_name, fence.declare, fence.give_tier, fence.declare_guarded, fence.register_epoch,
     fence.home, fence.system_identifier, fence.timeline, fence.here, fence.known_epochs, fence.doubt,
-    fence.require_history FROM PUBLIC;
+    fence.require_standing, fence.require_history, fence.change_standing FROM PUBLIC;
 
 INSERT INTO fence.migration (name) VALUES ('0002_register.sql') ON CONFLICT DO NOTHING;
 COMMIT;

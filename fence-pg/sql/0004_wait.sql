@@ -2,6 +2,7 @@
 BEGIN;
 SET LOCAL client_min_messages = warning;
 LOCK TABLE fence.migration IN SHARE ROW EXCLUSIVE MODE;
+SET LOCAL lock_timeout = '1s';
 
 -- One backend in words, as far as the calling role may see it.
 CREATE OR REPLACE FUNCTION fence.describe_backend(pid integer) RETURNS text

@@ -10,6 +10,7 @@
 BEGIN;
 SET LOCAL client_min_messages = warning;
 LOCK TABLE fence.migration IN SHARE ROW EXCLUSIVE MODE;
+SET LOCAL lock_timeout = '1s';
 
 -- Admits a claim, and holds its key to the end of the transaction. Refusals:
 --   ZF001 stale; DETAIL is exactly 'presented N, seen M'     ZF005 outside the registered ranges
@@ -35,6 +36,9 @@ BEGIN
     -- queue of the key last of all, and only when the rest holds. The row is written although no token changes: one that was
     -- only locked would let a later snapshot miss this admission. A row that somebody has locked past the queue is left to
     -- fence.decide, which can bound the wait.
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        PERFORM fence.require_standing();
+    END IF;
     UPDATE fence.high_water h SET admitted_xid = pg_current_xact_id(), admitted_at = transaction_timestamp()
     FROM fence.class c
     WHERE c.name = admit.class AND c.sound_start = pg_postmaster_start_time() AND c.sound_home = fence.home()
@@ -197,12 +201,15 @@ BEGIN
     LOOP
         SELECT h.token, h.grant_id, h.xmax = '0'::xid INTO mark_token, mark_grant, free FROM fence.high_water h
         WHERE h.class = decide.class AND h.key = decide.key;
-        IF mark_token IS NULL THEN
-            -- Its mark may have gone since: only below a floor that was raised by then. A snapshot from before that must fail.
-            IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
-                PERFORM FROM fence.class c WHERE c.name = decide.class FOR SHARE NOWAIT;
-            END IF;
-            SELECT c.floor INTO STRICT declared.floor FROM fence.class c WHERE c.name = decide.class;
+        -- Looked at after the wait, and after the mark: a stop or a floor may have come meanwhile, and where there is no mark it
+        -- may have gone, which is only below a floor that was raised by then.
+        IF current_setting('transaction_isolation') <> 'read committed' THEN
+            PERFORM fence.require_standing();
+        END IF;
+        SELECT c.floor, c.sound_start = pg_postmaster_start_time() AND c.sound_home = fence.home()
+        INTO STRICT declared.floor, declared.sound FROM fence.class c WHERE c.name = decide.class;
+        IF declared.sound IS NOT TRUE THEN
+            PERFORM fence.require_history(decide.class);
         END IF;
         -- A mark below the floor, or none, reads as the floor.
         IF decide.token < mark_token OR decide.token < declared.floor THEN

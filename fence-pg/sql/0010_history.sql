@@ -15,6 +15,7 @@
 BEGIN;
 SET LOCAL client_min_messages = warning;
 LOCK TABLE fence.migration IN SHARE ROW EXCLUSIVE MODE;
+SET LOCAL lock_timeout = '1s';
 
 -- Generations that have ended, each by an acknowledgement.
 CREATE TABLE IF NOT EXISTS fence.past_generation (
@@ -43,6 +44,7 @@ BEGIN
     UPDATE fence.history h SET stopped = coalesce(h.stopped, stop.reason),
         stopped_at = coalesce(h.stopped_at, clock_timestamp());
     UPDATE fence.class c SET sound_start = NULL WHERE c.sound_start IS NOT NULL;
+    PERFORM fence.change_standing();
 END
 $$;
 
@@ -76,6 +78,7 @@ BEGIN
     ON CONFLICT (one) DO UPDATE SET generation = gen_random_uuid(), began_at = clock_timestamp(),
         system_identifier = excluded.system_identifier, timeline = excluded.timeline, home = excluded.home,
         stopped = NULL, stopped_at = NULL;
+    PERFORM fence.change_standing();
 END
 $$;
 

@@ -8,6 +8,7 @@
 BEGIN;
 SET LOCAL client_min_messages = warning;
 LOCK TABLE fence.migration IN SHARE ROW EXCLUSIVE MODE;
+SET LOCAL lock_timeout = '1s';
 
 -- What may be known of a key from its mark: the committed token, the class's tier and floor, the key's queue, and the
 -- transaction id that stands in the row as its locker.

@@ -6,6 +6,7 @@
 BEGIN;
 SET LOCAL client_min_messages = warning;
 LOCK TABLE fence.migration IN SHARE ROW EXCLUSIVE MODE;
+SET LOCAL lock_timeout = '1s';
 
 CREATE OR REPLACE FUNCTION fence.keep_floor() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
@@ -17,16 +18,23 @@ BEGIN
 END
 $$;
 
-CREATE OR REPLACE TRIGGER keep_floor BEFORE UPDATE ON fence.class
-    FOR EACH ROW WHEN (NEW.floor IS NULL OR NEW.floor < OLD.floor) EXECUTE FUNCTION fence.keep_floor();
-ALTER TABLE fence.class ENABLE ALWAYS TRIGGER keep_floor;
+DO $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = 'fence.class'::regclass AND t.tgname = 'keep_floor'
+                   AND t.tgenabled = 'A') THEN
+        CREATE OR REPLACE TRIGGER keep_floor BEFORE UPDATE ON fence.class
+            FOR EACH ROW WHEN (NEW.floor IS NULL OR NEW.floor < OLD.floor) EXECUTE FUNCTION fence.keep_floor();
+        ALTER TABLE fence.class ENABLE ALWAYS TRIGGER keep_floor;
+    END IF;
+END
+$$;
 
 -- Raises the floor of a class: from now on a lower token is stale for each of its keys, whatever its mark is, also for a holder
 -- that is at work. A floor that is there already or higher stays. For a class of a tier it is inside a registered range, such as
 -- an epoch's first token. For one without a tier nothing is known about its tokens: one typed too high shuts the class for
 -- good.
 CREATE OR REPLACE FUNCTION fence.raise_floor(class text, token bigint) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s'
 AS $$
 DECLARE
     declared record;
@@ -41,6 +49,7 @@ BEGIN
     UPDATE fence.class c SET floor = greatest(c.floor, raise_floor.token), floor_raised_at = clock_timestamp(),
         floor_raised_here = fence.here()
     WHERE c.name = raise_floor.class;
+    PERFORM fence.change_standing();
 END
 $$;
 

@@ -8,6 +8,7 @@
 BEGIN;
 SET LOCAL client_min_messages = warning;
 LOCK TABLE fence.migration IN SHARE ROW EXCLUSIVE MODE;
+SET LOCAL lock_timeout = '1s';
 
 -- What an application calls: the mark guard's functions, the column guard's, and those that say why and who is in the way.
 CREATE OR REPLACE FUNCTION fence.application_functions() RETURNS SETOF regprocedure

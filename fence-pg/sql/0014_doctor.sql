@@ -13,6 +13,7 @@
 BEGIN;
 SET LOCAL client_min_messages = warning;
 LOCK TABLE fence.migration IN SHARE ROW EXCLUSIVE MODE;
+SET LOCAL lock_timeout = '1s';
 
 DROP FUNCTION IF EXISTS fence.doctor_words(bytea), fence.guarded_tables(), fence.guarded_relations();
 

@@ -34,6 +34,7 @@ mod relay;
 mod restored;
 mod roles;
 mod standby;
+mod standing;
 mod stop;
 mod support;
 mod waiting;
