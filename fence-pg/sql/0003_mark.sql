@@ -2,6 +2,7 @@
 BEGIN;
 SET LOCAL client_min_messages = warning;
 LOCK TABLE fence.migration IN SHARE ROW EXCLUSIVE MODE;
+SET LOCAL lock_timeout = '1s';
 
 -- A mark outlives the rows that it guards.
 CREATE TABLE IF NOT EXISTS fence.high_water (
@@ -109,18 +110,18 @@ BEGIN
 END
 $$;
 
-CREATE OR REPLACE TRIGGER stamp_first_mark BEFORE INSERT ON fence.high_water
-    FOR EACH ROW EXECUTE FUNCTION fence.stamp_first_mark();
-CREATE OR REPLACE TRIGGER stamp_mark AFTER UPDATE OF class, key, token, grant_id ON fence.high_water
-    FOR EACH ROW EXECUTE FUNCTION fence.stamp_mark();
-CREATE OR REPLACE TRIGGER keep_mark BEFORE DELETE ON fence.high_water
-    FOR EACH ROW EXECUTE FUNCTION fence.keep_mark();
-CREATE OR REPLACE TRIGGER keep_marks BEFORE TRUNCATE ON fence.high_water
-    FOR EACH STATEMENT EXECUTE FUNCTION fence.keep_mark();
-ALTER TABLE fence.high_water ENABLE ALWAYS TRIGGER stamp_first_mark;
-ALTER TABLE fence.high_water ENABLE ALWAYS TRIGGER stamp_mark;
-ALTER TABLE fence.high_water ENABLE ALWAYS TRIGGER keep_mark;
-ALTER TABLE fence.high_water ENABLE ALWAYS TRIGGER keep_marks;
+DO $$
+BEGIN
+    PERFORM fence.keep_trigger('fence.high_water', 'stamp_first_mark',
+        'BEFORE INSERT ON fence.high_water FOR EACH ROW EXECUTE FUNCTION fence.stamp_first_mark()');
+    PERFORM fence.keep_trigger('fence.high_water', 'stamp_mark',
+        'AFTER UPDATE OF class, key, token, grant_id ON fence.high_water FOR EACH ROW EXECUTE FUNCTION fence.stamp_mark()');
+    PERFORM fence.keep_trigger('fence.high_water', 'keep_mark',
+        'BEFORE DELETE ON fence.high_water FOR EACH ROW EXECUTE FUNCTION fence.keep_mark()');
+    PERFORM fence.keep_trigger('fence.high_water', 'keep_marks',
+        'BEFORE TRUNCATE ON fence.high_water FOR EACH STATEMENT EXECUTE FUNCTION fence.keep_mark()');
+END
+$$;
 
 REVOKE ALL ON FUNCTION fence.note_admitted, fence.first_admitted, fence.stamp_first_mark, fence.stamp_mark, fence.keep_mark
     FROM PUBLIC;

@@ -18,7 +18,7 @@ BEGIN
             MESSAGE = 'a composite key has at least 2 parts, none of them NULL',
             HINT = 'The key of a single column is its value, cast to text.';
     END IF;
-    SELECT string_agg(replace(replace(p.part, '\', '\\'), '/', '\/'), '/' ORDER BY p.n) INTO joined
+    SELECT string_agg(replace(replace(p.part, E'\\', E'\\\\'), '/', E'\\/'), '/' ORDER BY p.n) INTO joined
     FROM unnest(parts) WITH ORDINALITY AS p (part, n);
     IF octet_length(joined) > 512 THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',

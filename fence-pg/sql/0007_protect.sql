@@ -7,7 +7,8 @@
 --     SELECT fence.unprotect('transfer');
 --
 -- Run it as the role that installed this, which must own the table. It rewrites nothing, and waits at most 1 s for the table:
--- then 55P03 says who is in the way. The table takes no writes until the calling transaction ends: commit at once.
+-- then 55P03 says who is in the way. The table takes no writes until the calling transaction ends: commit at once. Whoever else
+-- changes the class's guards or mode meanwhile waits in the same way.
 --
 -- Covered: the table, its partitions and those made or attached later, and the tables that inherit from it by now. Called
 -- again with the same arguments it covers tables that have come to inherit from it, and TRUNCATE of partitions made since, and
@@ -16,6 +17,7 @@
 BEGIN;
 SET LOCAL client_min_messages = warning;
 LOCK TABLE fence.migration IN SHARE ROW EXCLUSIVE MODE;
+SET LOCAL lock_timeout = '1s';
 
 -- What a class does with a write that its guards would refuse: count it and let it through; let only logical replication's
 -- apply workers through; refuse it.
@@ -26,7 +28,14 @@ EXCEPTION WHEN duplicate_object THEN
     NULL;
 END
 $$;
-ALTER TABLE fence.class ADD COLUMN IF NOT EXISTS mode fence.mode NOT NULL DEFAULT 'enforce';
+DO $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_attribute a
+                   WHERE a.attrelid = 'fence.class'::regclass AND a.attname = 'mode' AND NOT a.attisdropped) THEN
+        ALTER TABLE fence.class ADD COLUMN mode fence.mode NOT NULL DEFAULT 'enforce';
+    END IF;
+END
+$$;
 
 -- The tables that protect and protect_column were called for, until they are unprotected: what ought to be guarded.
 -- fence.guard_trigger is what is.
@@ -47,7 +56,7 @@ CREATE OR REPLACE FUNCTION fence.arguments_of(tgargs bytea) RETURNS text[]
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT array_agg(convert_from(decode(a.hex, 'hex'), getdatabaseencoding()) ORDER BY a.n)
-    FROM unnest(trim_array(string_to_array(regexp_replace(encode($1, 'hex'), '(..)', '\1 ', 'g'), '00 '), 1))
+    FROM unnest(trim_array(string_to_array(regexp_replace(encode($1, 'hex'), '(..)', E'\\1 ', 'g'), '00 '), 1))
          WITH ORDINALITY AS a (hex, n)
 $$;
 
@@ -70,7 +79,8 @@ CREATE OR REPLACE FUNCTION fence.key_expression(row_name text, key_columns name[
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT CASE WHEN cardinality($2) = 1 THEN format('%s.%I::text', $1, $2[1]) ELSE (
-        SELECT string_agg(format($f$replace(replace(%s.%I::text, '\', '\\'), '/', '\/')$f$, $1, c.name), $f$ || '/' || $f$ ORDER BY c.n)
+        SELECT string_agg(format($f$replace(replace(%s.%I::text, E'\\', E'\\\\'), '/', E'\\/')$f$, $1, c.name),
+                          $f$ || '/' || $f$ ORDER BY c.n)
         FROM unnest($2) WITH ORDINALITY AS c (name, n)) END
 $$;
 
@@ -98,7 +108,12 @@ CREATE OR REPLACE FUNCTION fence.guard_function(class text, key_columns name[]) 
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    name text := 'guard_' || left(md5(array_to_string(class || key_columns::text[], E'\x1f')), 16);
+    parts text[] := class || key_columns::text[];
+    -- Parts that hold the separator are told apart by their lengths. No class has an empty name: no other parts read so.
+    name text := 'guard_' || left(md5(
+        CASE WHEN position(E'\x1f' IN array_to_string(parts, '')) = 0 THEN array_to_string(parts, E'\x1f')
+             ELSE (SELECT string_agg(E'\x1f' || length(p.part) || ':' || p.part, '' ORDER BY p.n)
+                   FROM unnest(parts) WITH ORDINALITY AS p (part, n)) END), 16);
     old_key text := fence.key_expression('OLD', key_columns);
     new_key text := fence.key_expression('NEW', key_columns);
 BEGIN
@@ -196,6 +211,7 @@ CREATE OR REPLACE FUNCTION fence.protect(guarded regclass, class text, VARIADIC 
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
+    PERFORM fence.require_installer();
     PERFORM fence.attach($1, $2, $3, NULL);
 END
 $$;
@@ -205,6 +221,7 @@ CREATE OR REPLACE FUNCTION fence.protect(guarded regclass, class text, key_colum
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
+    PERFORM fence.require_installer();
     PERFORM fence.attach($1, $2, ARRAY[$3], $4);
 END
 $$;
@@ -213,6 +230,7 @@ CREATE OR REPLACE FUNCTION fence.protect(guarded regclass, class text, key_colum
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
+    PERFORM fence.require_installer();
     PERFORM fence.attach($1, $2, $3, $4);
 END
 $$;
@@ -221,12 +239,13 @@ CREATE OR REPLACE FUNCTION fence.attach(guarded regclass, class text, key_column
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    members regclass[] := fence.members_of(guarded);
+    members regclass[];
     key_column name;
     member regclass;
     present record;
-    called text;
 BEGIN
+    PERFORM fence.lock_class(class);
+    members := fence.members_of(guarded);
     PERFORM fence.require_tables(guarded, members);
     IF coalesce(cardinality(key_columns), 0) = 0 THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
@@ -241,8 +260,9 @@ BEGIN
     PERFORM fence.choose_mode(class, mode);
     PERFORM fence.lock_tables(members, 'SHARE ROW EXCLUSIVE');
 
+    -- All of them first: a parent's new trigger takes the place of its partitions' own.
     FOREACH member IN ARRAY members LOOP
-        SELECT t.class, t.key_columns, t.of_parent, t.function INTO present FROM fence.guard_trigger t
+        SELECT t.class, t.key_columns INTO present FROM fence.guard_trigger t
         WHERE t.relation = member AND t.guard = 'mark';
         IF FOUND AND (present.class <> class OR present.key_columns <> key_columns) THEN
             RAISE EXCEPTION USING ERRCODE = 'duplicate_object',
@@ -250,6 +270,10 @@ BEGIN
                 DETAIL = format('class %s, by %s', present.class, array_to_string(present.key_columns, ', ')),
                 HINT = format('To change that, first SELECT fence.unprotect(%L), in one transaction with this.', member);
         END IF;
+    END LOOP;
+    FOREACH member IN ARRAY members LOOP
+        SELECT t.of_parent, t.function INTO present FROM fence.guard_trigger t
+        WHERE t.relation = member AND t.guard = 'mark';
         -- A partition has its parent's trigger, a table that only inherits needs its own.
         IF NOT FOUND OR present.function <> fence.guard_function(class, key_columns) AND NOT present.of_parent THEN
             EXECUTE format('CREATE OR REPLACE TRIGGER fence_enforce AFTER INSERT OR UPDATE OR DELETE ON %s
@@ -292,7 +316,8 @@ BEGIN
 END
 $$;
 
--- Takes the mark guard off a table and all that it covered there. The marks stay. It is written down in fence.danger_log.
+-- Takes the mark guard off a table and all that it covered there, but for parts that were protected by themselves. The marks
+-- stay. It is written down in fence.danger_log.
 CREATE OR REPLACE FUNCTION fence.unprotect(guarded regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
@@ -305,11 +330,15 @@ CREATE OR REPLACE FUNCTION fence.detach(guarded regclass, guard text, triggers n
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    members regclass[] := fence.members_of(guarded);
+    members regclass[];
     its_class text := (SELECT t.class FROM fence.guard_trigger t WHERE t.relation = $1 AND t.guard = $2);
     parent regclass;
+    kept regclass[];
     one record;
+    own record;
 BEGIN
+    PERFORM fence.lock_class(its_class);
+    members := fence.members_of(guarded);
     IF guarded IS NULL THEN
         PERFORM fence.require_tables(guarded, members);
     END IF;
@@ -321,8 +350,13 @@ BEGIN
             HINT = format('Unprotect the whole: SELECT fence.unprotect(%L).', parent);
     END IF;
     PERFORM fence.lock_tables(members, 'ACCESS EXCLUSIVE');
+    its_class := (SELECT t.class FROM fence.guard_trigger t WHERE t.relation = $1 AND t.guard = $2);
+    SELECT coalesce(array_agg(k.relation), '{}') INTO kept
+    FROM fence.guarded g CROSS JOIN unnest(fence.members_of(g.relation)) AS k (relation)
+    WHERE g.relation = ANY (members) AND g.relation <> $1 AND g.guard = $2;
     FOR one IN SELECT t.tgrelid::regclass AS relation, t.tgname FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
                  WHERE t.tgrelid = ANY (members) AND t.tgname = ANY (triggers) AND t.tgparentid = 0
+                   AND t.tgrelid <> ALL (kept)
                    AND p.pronamespace = 'fence'::regnamespace LOOP
         EXECUTE format('DROP TRIGGER %I ON %s', one.tgname, one.relation);
     END LOOP;
@@ -333,6 +367,17 @@ BEGIN
         PERFORM fence.log_danger('unprotect', its_class, NULL, guard || ' guard of ' || guarded, NULL, 'unprotect was called');
     END IF;
     DELETE FROM fence.guarded g WHERE g.relation = $1 AND g.guard = $2;
+    -- A partition's own guard had become its parent's, and went with it.
+    FOR own IN SELECT g.* FROM fence.guarded g
+               WHERE g.relation = ANY (kept) AND g.guard = $2
+                 AND NOT EXISTS (SELECT FROM fence.guard_trigger t WHERE t.relation = g.relation AND t.guard = $2)
+               ORDER BY array_position(members, g.relation) LOOP
+        IF own.guard = 'mark' THEN
+            PERFORM fence.attach(own.relation, own.class, own.key_columns, NULL);
+        ELSE
+            PERFORM fence.attach_column(own.relation, own.class, own.key_columns[1], own.token_column, NULL);
+        END IF;
+    END LOOP;
 END
 $$;
 
@@ -349,6 +394,34 @@ AS $$
     )
     SELECT array_agg(d.relation ORDER BY d.depth, d.relation)
     FROM (SELECT m.relation, max(m.depth) AS depth FROM member m GROUP BY m.relation) d
+$$;
+
+-- Whoever changes a class's guards or its mode is alone in it until its transaction ends. It waits 1 s at most, or as long as a
+-- stricter lock_timeout of the caller allows; then 55P03. What is to be seen of the class is looked up in a later statement.
+CREATE OR REPLACE FUNCTION fence.lock_class(class text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    callers_setting text := current_setting('lock_timeout');
+    its_lock bigint := hashtextextended('fence.class.guards' || E'\x1f' || class, 1);
+BEGIN
+    BEGIN
+        PERFORM set_config('lock_timeout', fence.left_of_second(clock_timestamp(), callers_setting), true);
+        PERFORM pg_advisory_xact_lock(its_lock);
+    EXCEPTION WHEN lock_not_available THEN
+        RAISE EXCEPTION USING ERRCODE = 'lock_not_available',
+            MESSAGE = format('the guards or the mode of class %s are being changed', class),
+            DETAIL = coalesce(
+                (SELECT string_agg(DISTINCT fence.describe_holder(l.pid, l.virtualtransaction), '; ')
+                 FROM pg_locks l
+                 WHERE l.granted AND l.pid IS DISTINCT FROM pg_backend_pid() AND l.locktype = 'advisory' AND l.objsubid = 1
+                   AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
+                   AND l.classid = ((its_lock >> 32) & 4294967295)::oid AND l.objid = (its_lock & 4294967295)::oid),
+                'whoever did so has just ended'),
+            HINT = 'Nothing was changed. Try again when that transaction has ended.';
+    END;
+    PERFORM set_config('lock_timeout', callers_setting, true);
+END
 $$;
 
 -- Locks tables, waiting 1 s for all together at most, or as long as a stricter lock_timeout of the caller allows; then 55P03,
@@ -401,6 +474,22 @@ BEGIN
                 WHERE t.tgrelid = relation AND t.tgname = ANY (triggers) AND t.tgenabled <> 'A' LOOP
         EXECUTE format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I', relation, name);
     END LOOP;
+END
+$$;
+
+-- Another role's guard function could not be brought up to date by the installer's next upgrade.
+CREATE OR REPLACE FUNCTION fence.require_installer() RETURNS void
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    installer name := (SELECT pg_get_userbyid(n.nspowner) FROM pg_namespace n WHERE n.nspname = 'fence');
+BEGIN
+    IF current_user <> installer THEN
+        RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
+            MESSAGE = format('role %I does not own schema fence', current_user),
+            HINT = format('Tables are guarded by the role that installed this: SET ROLE %I first. A superuser may always do so.',
+                          installer);
+    END IF;
 END
 $$;
 
@@ -461,8 +550,8 @@ $$;
 REVOKE ALL ON FUNCTION fence.arguments_of, fence.key_expression, fence.asking, fence.guard_function, fence.unadmitted,
     fence.refuse_truncate, fence.protect(regclass, text, VARIADIC name[]),
     fence.protect(regclass, text, name, fence.mode), fence.protect(regclass, text, name[], fence.mode), fence.attach,
-    fence.register_guarded, fence.unprotect, fence.detach, fence.members_of, fence.lock_tables, fence.left_of_second,
-    fence.fire_always, fence.require_tables, fence.require_key_column FROM PUBLIC;
+    fence.register_guarded, fence.unprotect, fence.detach, fence.members_of, fence.lock_class, fence.lock_tables,
+    fence.left_of_second, fence.fire_always, fence.require_installer, fence.require_tables, fence.require_key_column FROM PUBLIC;
 
 INSERT INTO fence.migration (name) VALUES ('0007_protect.sql') ON CONFLICT DO NOTHING;
 COMMIT;

@@ -16,6 +16,7 @@
 BEGIN;
 SET LOCAL client_min_messages = warning;
 LOCK TABLE fence.migration IN SHARE ROW EXCLUSIVE MODE;
+SET LOCAL lock_timeout = '1s';
 
 -- Arguments: class, key column, token column. It runs only for a row whose token falls.
 CREATE OR REPLACE FUNCTION fence.refuse_fall() RETURNS trigger
@@ -45,6 +46,7 @@ RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
+    PERFORM fence.require_installer();
     PERFORM fence.attach_column($1, $2, $3, $4, NULL);
 END
 $$;
@@ -55,6 +57,7 @@ CREATE OR REPLACE FUNCTION fence.protect_column(guarded regclass, class text, ke
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
+    PERFORM fence.require_installer();
     PERFORM fence.attach_column($1, $2, $3, $4, $5);
 END
 $$;
@@ -64,12 +67,14 @@ CREATE OR REPLACE FUNCTION fence.attach_column(guarded regclass, class text, key
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    members regclass[] := fence.members_of(guarded);
+    members regclass[];
     arguments text := format('%L, %L, %L', class, key_column, token_column);
     falls text := format('NEW.%1$I < OLD.%1$I', token_column);
     member regclass;
     present record;
 BEGIN
+    PERFORM fence.lock_class(class);
+    members := fence.members_of(guarded);
     PERFORM fence.require_tables(guarded, members);
     PERFORM fence.require_key_column(guarded, key_column);
     PERFORM fence.require_token_column(guarded, token_column);
@@ -77,8 +82,9 @@ BEGIN
     PERFORM fence.choose_mode(class, mode);
     PERFORM fence.lock_tables(members, 'SHARE ROW EXCLUSIVE');
 
+    -- All of them first: a parent's new trigger takes the place of its partitions' own.
     FOREACH member IN ARRAY members LOOP
-        SELECT t.class, t.key_columns, t.token_column, t.of_parent INTO present FROM fence.guard_trigger t
+        SELECT t.class, t.key_columns, t.token_column INTO present FROM fence.guard_trigger t
         WHERE t.relation = member AND t.guard = 'column';
         IF FOUND AND (present.class, present.key_columns, present.token_column)
                      IS DISTINCT FROM (class, ARRAY[key_column], token_column) THEN
@@ -87,7 +93,10 @@ BEGIN
                 DETAIL = format('class %s, by %s and %s', present.class, present.key_columns[1], present.token_column),
                 HINT = format('To change that, first SELECT fence.unprotect_column(%L), in one transaction with this.', member);
         END IF;
-        CONTINUE WHEN present.of_parent;
+    END LOOP;
+    FOREACH member IN ARRAY members LOOP
+        CONTINUE WHEN EXISTS (SELECT FROM fence.guard_trigger t
+                              WHERE t.relation = member AND t.guard = 'column' AND t.of_parent);
         EXECUTE format('CREATE OR REPLACE TRIGGER fence_column AFTER UPDATE ON %s
                         FOR EACH ROW WHEN (%s) EXECUTE FUNCTION fence.refuse_fall(%s)', member, falls, arguments);
         -- A row that moves to another partition fires no AFTER UPDATE; its name puts this one behind other BEFORE triggers.
@@ -113,7 +122,8 @@ BEGIN
 END
 $$;
 
--- Takes the column guard off a table and all that it covered there. The column stays. It is written down in fence.danger_log.
+-- Takes the column guard off a table and all that it covered there, but for parts that were protected by themselves. The column
+-- stays. It is written down in fence.danger_log.
 CREATE OR REPLACE FUNCTION fence.unprotect_column(guarded regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
@@ -176,7 +186,12 @@ BEGIN
             DETAIL = 'key NULL', HINT = 'Present the key of the row that is written.';
     END IF;
     SELECT format_type(a.atttypid, a.atttypmod) INTO key_type FROM pg_attribute a
-    WHERE a.attrelid = relation AND a.attname = key_column AND NOT a.attisdropped;
+    WHERE a.attrelid = relation AND a.attname = key_column AND a.attnum > 0 AND NOT a.attisdropped;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION USING ERRCODE = 'undefined_column',
+            MESSAGE = format('%s has no column %I', relation, coalesce(key_column, 'NULL')),
+            HINT = 'Name the key column that fence.protect_column was called with.';
+    END IF;
     EXECUTE format('SELECT bool_or(t.%1$I IS NULL), max(t.%1$I) FROM %2$s t WHERE t.%3$I = $1::%4$s',
                    token_column, relation, key_column, key_type) INTO has_null, seen USING key;
     IF has_null THEN
@@ -202,7 +217,12 @@ DECLARE
     locker xid;
 BEGIN
     SELECT format_type(a.atttypid, a.atttypmod) INTO key_type FROM pg_attribute a
-    WHERE a.attrelid = relation AND a.attname = key_column AND NOT a.attisdropped;
+    WHERE a.attrelid = relation AND a.attname = key_column AND a.attnum > 0 AND NOT a.attisdropped;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION USING ERRCODE = 'undefined_column',
+            MESSAGE = format('%s has no column %I', relation, coalesce(key_column, 'NULL')),
+            HINT = 'Name the key column that fence.protect_column was called with.';
+    END IF;
     EXECUTE format('SELECT t.xmax FROM %s t WHERE t.%I = $1::%s', relation, key_column, key_type)
     INTO locker USING key;
     RETURN (SELECT fence.describe_holder(l.pid, l.virtualtransaction)

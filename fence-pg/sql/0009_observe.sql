@@ -13,6 +13,7 @@
 BEGIN;
 SET LOCAL client_min_messages = warning;
 LOCK TABLE fence.migration IN SHARE ROW EXCLUSIVE MODE;
+SET LOCAL lock_timeout = '1s';
 
 -- Who stepped past the guard, and why. It only grows.
 CREATE TABLE IF NOT EXISTS fence.danger_log (
@@ -29,7 +30,13 @@ CREATE TABLE IF NOT EXISTS fence.danger_log (
     after text,
     reason text NOT NULL
 );
-CREATE INDEX IF NOT EXISTS danger_log_xid ON fence.danger_log (xid);
+DO $$
+BEGIN
+    IF to_regclass('fence.danger_log_xid') IS NULL THEN
+        CREATE INDEX danger_log_xid ON fence.danger_log (xid);
+    END IF;
+END
+$$;
 
 CREATE OR REPLACE FUNCTION fence.keep_danger_log() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
@@ -40,9 +47,12 @@ BEGIN
         HINT = 'It says who stepped past the guard, and why.';
 END
 $$;
-CREATE OR REPLACE TRIGGER keep_danger_log BEFORE UPDATE OR DELETE OR TRUNCATE ON fence.danger_log
-    FOR EACH STATEMENT EXECUTE FUNCTION fence.keep_danger_log();
-ALTER TABLE fence.danger_log ENABLE ALWAYS TRIGGER keep_danger_log;
+DO $$
+BEGIN
+    PERFORM fence.keep_trigger('fence.danger_log', 'keep_danger_log',
+        'BEFORE DELETE OR UPDATE OR TRUNCATE ON fence.danger_log FOR EACH STATEMENT EXECUTE FUNCTION fence.keep_danger_log()');
+END
+$$;
 
 -- Writes a line of fence.danger_log.
 CREATE OR REPLACE FUNCTION fence.log_danger(what text, class text, key text, before text, after text, reason text) RETURNS void
@@ -79,7 +89,13 @@ CREATE TABLE IF NOT EXISTS fence.observation (
     last_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     last_key text
 ) WITH (fillfactor = 70);
-CREATE INDEX IF NOT EXISTS observation_kind ON fence.observation (class, relation, role, application_name, reason);
+DO $$
+BEGIN
+    IF to_regclass('fence.observation_kind') IS NULL THEN
+        CREATE INDEX observation_kind ON fence.observation (class, relation, role, application_name, reason);
+    END IF;
+END
+$$;
 
 -- What would have been refused: in how many committed transactions, from when to when, and for example for which key.
 CREATE OR REPLACE VIEW fence.observed AS
@@ -179,6 +195,7 @@ CREATE OR REPLACE FUNCTION fence.enforce(class text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
+    PERFORM fence.lock_class(class);
     PERFORM fence.tighten(class, 'enforce');
 END
 $$;
@@ -204,6 +221,10 @@ BEGIN
             MESSAGE = format('class %s is in mode %s, and guards tables already', class, present),
             HINT = format('A class has one mode: protect the table without one, for a class of its own, or say for all of them: '
                           'SELECT fence.danger_relax(%L, %L, ''REASON'').', class, mode);
+    ELSIF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+        RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+            MESSAGE = format('class %s is set from mode %s to %s at READ COMMITTED only', class, present, mode),
+            HINT = 'Above it, a table guarded since the snapshot would not be seen. Use a transaction of its own.';
     ELSE
         UPDATE fence.class c SET mode = $2 WHERE c.name = $1;
     END IF;
@@ -270,6 +291,7 @@ AS $$
 DECLARE
     present fence.mode;
 BEGIN
+    PERFORM fence.lock_class(danger_relax.class);
     SELECT c.mode INTO present FROM fence.class c WHERE c.name = danger_relax.class FOR NO KEY UPDATE;
     IF NOT FOUND THEN
         RAISE EXCEPTION USING ERRCODE = 'ZF007', MESSAGE = format('class %L is not declared', danger_relax.class),
@@ -307,6 +329,7 @@ DECLARE
     one record;
 BEGIN
     FOR one IN SELECT DISTINCT t.class, t.key_columns FROM fence.guard_trigger t WHERE t.guard = 'mark' LOOP
+        PERFORM fence.lock_class(one.class);
         PERFORM fence.guard_function(one.class, one.key_columns);
     END LOOP;
     FOR one IN SELECT t.* FROM fence.guard_trigger t

@@ -406,7 +406,7 @@ AS $$
                     'transaction for ever and so keep a row' END AS detail,
                'ALTER ROLE %I SET idle_in_transaction_session_timeout = ''5s''' AS fix
         FROM fence.setting_of(u.oid, 'idle_in_transaction_session_timeout') AS v (value)
-        WHERE v.value IS NULL OR v.value ~ '^\s*0+(\.0*)?\s*[a-z]*\s*$'
+        WHERE v.value IS NULL OR v.value ~ E'^\\s*0+(\\.0*)?\\s*[a-z]*\\s*$'
         UNION ALL
         SELECT CASE WHEN w.lock IS NULL OR w.statement IS NULL THEN 'unknown' ELSE 'weak' END, 'column-wait-unbounded',
                CASE WHEN w.lock IS NULL OR w.statement IS NULL THEN 'not judged: this session sets lock_timeout or '
@@ -414,7 +414,8 @@ AS $$
                     'column guard, waits for ever for a row that another one keeps: lock_timeout and statement_timeout are 0' END,
                'ALTER ROLE %I SET lock_timeout = ''2s'''
         FROM (SELECT fence.setting_of(u.oid, 'lock_timeout'), fence.setting_of(u.oid, 'statement_timeout')) AS w (lock, statement)
-        WHERE coalesce(w.lock, '0') ~ '^\s*0+(\.0*)?\s*[a-z]*\s*$' AND coalesce(w.statement, '0') ~ '^\s*0+(\.0*)?\s*[a-z]*\s*$'
+        WHERE coalesce(w.lock, '0') ~ E'^\\s*0+(\\.0*)?\\s*[a-z]*\\s*$'
+          AND coalesce(w.statement, '0') ~ E'^\\s*0+(\\.0*)?\\s*[a-z]*\\s*$'
         UNION ALL
         SELECT 'weak', 'commit-not-durable',
                'application role %s, under the column guard, commits without waiting for the disk: a crash may take back an '
