@@ -110,10 +110,17 @@ async fn write(client: &Client, transaction: &str, id: i64) -> Result<(), Failur
     }
 }
 
-/// Where the next byte of WAL will stand.
+/// How many bytes of records the WAL holds so far.
 async fn position(client: &Client) -> Result<i64, Failure> {
     let sql = "SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint";
-    Ok(client.query_one(sql, &[]).await?.get(0))
+    Ok(without_page_headers(client.query_one(sql, &[]).await?.get(0)))
+}
+
+/// A position in the WAL less the headers before it, which are nobody's record: 24 bytes on each page of 8 KiB, 16 more on
+/// the first page of each segment of 16 MiB.
+fn without_page_headers(position: i64) -> i64 {
+    let begun = |size: i64| (position + size - 1) / size;
+    position - 24 * begun(8 << 10) - 16 * begun(16 << 20)
 }
 
 /// Row versions written so far: of marks, of accounts, and how many of all did not touch an index.
@@ -127,4 +134,27 @@ async fn updates(writer: &Client, counter: &Client) -> Result<(i64, i64, i64), F
                FROM pg_stat_user_tables";
     let row = counter.query_one(sql, &[]).await?;
     Ok((row.get(0), row.get(1), row.get(2)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_page_headers;
+
+    #[test]
+    fn records_as_long_as_a_page_holds_count_for_what_they_are() {
+        let start = 5 * (16 << 20);
+        // The first page of a segment, whole, then one further page, whole.
+        assert_eq!(
+            without_page_headers(start + 8192) - without_page_headers(start),
+            8192 - 40
+        );
+        assert_eq!(
+            without_page_headers(start + 16384) - without_page_headers(start + 8192),
+            8192 - 24
+        );
+        assert_eq!(
+            without_page_headers(start + 9000) - without_page_headers(start + 8300),
+            700
+        );
+    }
 }
