@@ -80,7 +80,7 @@ CREATE OR REPLACE FUNCTION fence.require_name(kind text, name text) RETURNS void
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    IF name IS NULL OR length(name) > 64 OR name COLLATE "C" !~ '^[a-z][a-z0-9_-]*(\.[a-z][a-z0-9_-]*)*$' THEN
+    IF name IS NULL OR length(name) > 64 OR name COLLATE "C" !~ '^[a-z][a-z0-9_-]*([.][a-z][a-z0-9_-]*)*$' THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
             MESSAGE = format('%L is no name of a %s', name, kind),
             HINT = 'Write 1 to 64 of [a-z0-9_-], in parts that begin with a letter, joined by points.';

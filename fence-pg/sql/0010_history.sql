@@ -217,8 +217,8 @@ CREATE OR REPLACE FUNCTION fence.compare_memory(memory text) RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    parts text[] := regexp_match(compare_memory.memory, '^\s*fence-memory-1 database=([0-9a-f-]{36}) generation=([0-9a-f-]{36}) '
-                                          'number=([0-9]{1,18}) word=([0-9a-f-]{36})( [^\n]*)?\s*$');
+    parts text[] := regexp_match(compare_memory.memory, E'^[[:space:]]*fence-memory-1 database=([0-9a-f-]{36}) generation=([0-9a-f-]{36}) '
+                                          'number=([0-9]{1,18}) word=([0-9a-f-]{36})( [^\n]*)?[[:space:]]*$');
     present fence.history;
     known fence.memory;
 BEGIN
