@@ -98,6 +98,8 @@ BEGIN
         SELECT e.outcome, e.detail INTO outcome, detail
         FROM fence.end_holder(evict.class, evict.key, holder.pid, holder.virtual_transaction, holder.transaction,
                               holder.prepared, holder.detail) e;
+        -- Nobody waits for a standby to have this line: the standby may be why the key is held.
+        PERFORM set_config('synchronous_commit', 'local', true) WHERE current_setting('synchronous_commit') <> 'off';
         PERFORM fence.log_danger('evict', evict.class, evict.key, evict.detail, evict.outcome,
                                  format('token %s was presented', evict.presented));
         RETURN NEXT;
