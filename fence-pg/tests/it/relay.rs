@@ -76,9 +76,12 @@ impl Relay {
         Relay { address, state }
     }
 
-    /// The database's URL on this way.
+    /// The database's URL on this way. It asks for no TLS: the answer to that is no message, and the way knows messages only.
     pub(crate) fn url(&self, database: &Database) -> String {
-        database.url.through(self.address.port()).as_str().to_owned()
+        let url = database.url.through(self.address.port());
+        let url = url.as_str();
+        let joint = if url.contains('?') { '&' } else { '?' };
+        format!("{url}{joint}sslmode=disable")
     }
 
     /// Cuts the connection there, from now on.
