@@ -14,7 +14,7 @@
 //! ```
 //!
 //! Under the column guard the token is compared, and stored, by the UPDATE of the guarded row itself; its limits are those of
-//! [`ColumnGuard`](crate::ColumnGuard):
+//! [`ColumnGuard`]:
 //!
 //! ```no_run
 //! # async fn settle(client: &mut tokio_postgres::Client, claim: &fence_core::Claim) -> Result<(), Box<dyn std::error::Error>> {
