@@ -5,7 +5,7 @@ DECLARE
     sound text := pg_get_functiondef('fence.key_expression'::regproc);
     broken text;
 BEGIN
-    broken := replace(sound, $a$replace(replace(%s.%I::text, '\', '\\'), '/', '\/')$a$, $a$%s.%I::text$a$);
+    broken := replace(sound, $a$replace(replace(%s.%I::text, E'\\', E'\\\\'), '/', E'\\/')$a$, $a$%s.%I::text$a$);
     ASSERT broken <> sound, 'what is to be broken is not there';
     sound := broken;
     EXECUTE broken;
