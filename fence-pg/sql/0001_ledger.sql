@@ -10,10 +10,9 @@
 -- waits for them 1 s at most, and then fails with 55P03: apply the folder again.
 -- Remove: DROP SCHEMA fence CASCADE. That takes the triggers on guarded tables along, and every mark.
 --
--- PUBLIC may do nothing here. A role that only writes under the mark guard needs:
+-- PUBLIC may do nothing here. A role that only writes under the guard is given what it needs, and no more, by:
 --
---     GRANT USAGE ON SCHEMA fence TO app;
---     GRANT EXECUTE ON FUNCTION fence.admit, fence.raise_mark TO app;
+--     SELECT fence.grant_application('app');
 --
 -- Give it no right on the tables in this schema, and do not let it own the guarded tables: an owner may drop a trigger.
 BEGIN;

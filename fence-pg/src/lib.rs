@@ -63,8 +63,7 @@
 //!
 //! The SQL stands in `fence-pg/sql/`, for `psql -f` in name order, or for `install`; a database owner without superuser
 //! rights can run all of it, on PostgreSQL 14 or newer. `DROP SCHEMA fence CASCADE` removes it. PUBLIC may use none of it; a
-//! role that only writes needs `USAGE` on schema `fence` and `EXECUTE` on `fence.admit` and `fence.raise_mark` (column guard:
-//! on `fence.explain_column` and `fence.explain_block`).
+//! role that only writes is given what it needs by `SELECT fence.grant_application('app')`.
 //!
 //! # Fence, then read
 //!
