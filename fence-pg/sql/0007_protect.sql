@@ -69,7 +69,9 @@ SELECT t.tgrelid::regclass AS relation,
        (CASE t.tgname WHEN 'fence_column' THEN a.arguments[3] END)::name AS token_column,
        t.tgenabled = 'A' AS always,
        t.tgparentid <> 0 AS of_parent,
-       t.tgfoid::regproc AS function
+       t.tgfoid::regproc AS function,
+       -- The mark guard's fires after INSERT, UPDATE and DELETE of every row, and on no condition.
+       t.tgname <> 'fence_enforce' OR t.tgtype = 29 AND t.tgqual IS NULL AND t.tgattr::text = '' AS whole
 FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
      CROSS JOIN LATERAL (SELECT fence.arguments_of(t.tgargs)) AS a (arguments)
 WHERE t.tgname IN ('fence_enforce', 'fence_column') AND p.pronamespace = 'fence'::regnamespace;
@@ -99,28 +101,33 @@ AS $$
         END IF;$f$, $1, $2)
 $$;
 
--- The trigger function for the rows of a class with these key columns, created or brought up to date by this call. Its names
--- are written in, as it runs for every row; tables of one class and the same key columns share it.
---
--- It runs after the row is written: before it, another trigger could still change the key. It is STABLE: it sees what the
--- writing statement sees. An admission inside that very statement is none, as the statement's snapshot is older than it.
-CREATE OR REPLACE FUNCTION fence.guard_function(class text, key_columns name[]) RETURNS regproc
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+-- The name of the trigger function for the rows of a class with these key columns.
+CREATE OR REPLACE FUNCTION fence.guard_name(class text, key_columns name[]) RETURNS name
+LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     parts text[] := class || key_columns::text[];
+BEGIN
     -- Parts that hold the separator are told apart by their lengths. No class has an empty name: no other parts read so.
-    name text := 'guard_' || left(md5(
+    RETURN 'guard_' || left(md5(
         CASE WHEN position(E'\x1f' IN array_to_string(parts, '')) = 0 THEN array_to_string(parts, E'\x1f')
              ELSE (SELECT string_agg(E'\x1f' || length(p.part) || ':' || p.part, '' ORDER BY p.n)
                    FROM unnest(parts) WITH ORDINALITY AS p (part, n)) END), 16);
+END
+$$;
+
+-- Its body. The names are written in, as it runs for every row; tables of one class and the same key columns share it.
+--
+-- It runs after the row is written: before it, another trigger could still change the key. It is STABLE: it sees what the
+-- writing statement sees. An admission inside that very statement is none, as the statement's snapshot is older than it.
+CREATE OR REPLACE FUNCTION fence.guard_source(class text, key_columns name[]) RETURNS text
+LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
     old_key text := fence.key_expression('OLD', key_columns);
     new_key text := fence.key_expression('NEW', key_columns);
 BEGIN
-    EXECUTE format('
-CREATE OR REPLACE FUNCTION fence.%I() RETURNS trigger
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-AS %L', name, format('
+    RETURN format('
 DECLARE
     written text;
 BEGIN
@@ -130,7 +137,21 @@ BEGIN
     END IF;
     RETURN NULL;
 END
-', fence.asking(class, new_key), old_key, new_key, fence.asking(class, old_key)));
+', fence.asking(class, new_key), old_key, new_key, fence.asking(class, old_key));
+END
+$$;
+
+-- That function, created or brought up to date by this call.
+CREATE OR REPLACE FUNCTION fence.guard_function(class text, key_columns name[]) RETURNS regproc
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    name name := fence.guard_name(class, key_columns);
+BEGIN
+    EXECUTE format('
+CREATE OR REPLACE FUNCTION fence.%I() RETURNS trigger
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS %L', name, fence.guard_source(class, key_columns));
     EXECUTE format('REVOKE ALL ON FUNCTION fence.%I FROM PUBLIC', name);
     EXECUTE format('COMMENT ON FUNCTION fence.%I IS %L', name,
                    format('guards rows of class %s by %s', class, array_to_string(key_columns, ', ')));
@@ -272,10 +293,11 @@ BEGIN
         END IF;
     END LOOP;
     FOREACH member IN ARRAY members LOOP
-        SELECT t.of_parent, t.function INTO present FROM fence.guard_trigger t
+        SELECT t.of_parent, t.whole, t.function INTO present FROM fence.guard_trigger t
         WHERE t.relation = member AND t.guard = 'mark';
         -- A partition has its parent's trigger, a table that only inherits needs its own.
-        IF NOT FOUND OR present.function <> fence.guard_function(class, key_columns) AND NOT present.of_parent THEN
+        IF NOT FOUND OR NOT present.of_parent
+            AND (NOT present.whole OR present.function <> fence.guard_function(class, key_columns)) THEN
             EXECUTE format('CREATE OR REPLACE TRIGGER fence_enforce AFTER INSERT OR UPDATE OR DELETE ON %s
                             FOR EACH ROW EXECUTE FUNCTION %s(%s)', member, fence.guard_function(class, key_columns),
                            (SELECT string_agg(quote_literal(a.argument), ', ' ORDER BY a.n)
@@ -547,7 +569,7 @@ BEGIN
 END
 $$;
 
-REVOKE ALL ON FUNCTION fence.arguments_of, fence.key_expression, fence.asking, fence.guard_function, fence.unadmitted,
+REVOKE ALL ON FUNCTION fence.arguments_of, fence.key_expression, fence.asking, fence.guard_name, fence.guard_source, fence.guard_function, fence.unadmitted,
     fence.refuse_truncate, fence.protect(regclass, text, VARIADIC name[]),
     fence.protect(regclass, text, name, fence.mode), fence.protect(regclass, text, name[], fence.mode), fence.attach,
     fence.register_guarded, fence.unprotect, fence.detach, fence.members_of, fence.lock_class, fence.lock_tables,

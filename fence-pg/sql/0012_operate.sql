@@ -20,12 +20,9 @@ $$;
 
 DO $$
 BEGIN
-    IF NOT EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = 'fence.class'::regclass AND t.tgname = 'keep_floor'
-                   AND t.tgenabled = 'A') THEN
-        CREATE OR REPLACE TRIGGER keep_floor BEFORE UPDATE ON fence.class
-            FOR EACH ROW WHEN (NEW.floor IS NULL OR NEW.floor < OLD.floor) EXECUTE FUNCTION fence.keep_floor();
-        ALTER TABLE fence.class ENABLE ALWAYS TRIGGER keep_floor;
-    END IF;
+    PERFORM fence.keep_trigger('fence.class', 'keep_floor',
+        'BEFORE UPDATE ON fence.class FOR EACH ROW WHEN (((new.floor IS NULL) OR (new.floor < old.floor))) '
+        'EXECUTE FUNCTION fence.keep_floor()');
 END
 $$;
 

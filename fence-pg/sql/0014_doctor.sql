@@ -71,12 +71,17 @@ AS $$
                    AS again
         FROM fence.guarded_relations() g JOIN pg_class c ON c.oid = g.relation
     ), looked AS (
-        SELECT t.*, w.trigger_name, w.what, g.tgenabled
+        SELECT t.*, w.trigger_name, w.what, g.tgenabled,
+               g.tgtype <> w.fires OR g.tgattr::text <> '' OR (g.tgqual IS NOT NULL) <> (t.token_column IS NOT NULL)
+               OR t.token_column IS NOT NULL
+                  AND position(format(' WHEN (new.%1$I < old.%1$I) EXECUTE ', t.token_column) IN pg_get_triggerdef(g.oid, true)) = 0
+                   AS altered
+        -- As pg_trigger counts: 1 for each row, 2 before, 4 INSERT, 8 DELETE, 16 UPDATE, 32 TRUNCATE.
         FROM tree t JOIN (VALUES
-            ('mark', 'fence_enforce', 'a write of its rows'), ('mark', 'fence_truncate', 'TRUNCATE'),
-            ('column', 'fence_column', 'an UPDATE that lowers the token'),
-            ('column', 'zz_fence_column_move', 'an UPDATE that lowers the token and moves the row to another partition')
-        ) AS w (guard, trigger_name, what) USING (guard)
+            ('mark', 'fence_enforce', 29, 'a write of its rows'), ('mark', 'fence_truncate', 34, 'TRUNCATE'),
+            ('column', 'fence_column', 17, 'an UPDATE that lowers the token'),
+            ('column', 'zz_fence_column_move', 19, 'an UPDATE that lowers the token and moves the row to another partition')
+        ) AS w (guard, trigger_name, fires, what) USING (guard)
         LEFT JOIN pg_trigger g ON g.tgrelid = t.relation AND g.tgname = w.trigger_name
             AND g.tgfoid IN (SELECT p.oid FROM pg_proc p WHERE p.pronamespace = 'fence'::regnamespace)
         -- Only rows of partitions move.
@@ -103,6 +108,22 @@ AS $$
                        'nor when it is replicated' END, l.name, l.trigger_name, l.what), l.again
     FROM looked l WHERE l.tgenabled <> 'A'
     UNION ALL
+    SELECT 'open', 'trigger-altered', l.name,
+           format('trigger %s of %s was made by other means than the guard, and does not fire for every row and verb that it '
+                  'should: %s may pass', l.trigger_name, l.name, l.what),
+           -- A partition's trigger is its parent's; one of its own keeps the guard's from coming back.
+           CASE WHEN l.guard = 'mark' THEN '' ELSE format('DROP TRIGGER %I ON %s; ', l.trigger_name, l.name) END || l.again
+    FROM looked l WHERE l.altered
+    UNION ALL
+    SELECT 'open', 'function-altered', p.oid::regprocedure::text,
+           format('%s, which asks for the admission of rows of %s, is not as the guard made it', p.oid::regprocedure,
+                  string_agg(t.name, ', ' ORDER BY t.name)),
+           min(t.again)
+    FROM tree t JOIN fence.guard_trigger g ON g.relation = t.relation AND g.guard = 'mark' JOIN pg_proc p ON p.oid = g.function
+    WHERE t.guard = 'mark' AND (p.proname, p.prosrc, p.prosecdef, p.provolatile)
+          IS DISTINCT FROM (fence.guard_name(t.class, t.key_columns), fence.guard_source(t.class, t.key_columns), true, 's'::"char")
+    GROUP BY p.oid
+    UNION ALL
     SELECT 'open', 'foreign-member', t.name,
            format('%s, a part of guarded table %s, keeps its rows elsewhere: whoever writes there is not refused', t.name,
                   t.root::regclass),
@@ -122,6 +143,19 @@ AS $$
     FROM fence.guarded g, to_regclass(g.name) AS n (now)
     WHERE NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = g.relation)
       AND NOT EXISTS (SELECT FROM fence.guarded o WHERE o.relation = n.now AND o.guard = g.guard)
+    UNION ALL
+    SELECT 'open', 'table-swapped', g.name,
+           format('%s was guarded for class %s; that table is %s now, and the one that took its name is not guarded', g.name, g.class,
+                  g.relation),
+           format('SELECT fence.protect%s(%L, %L, %s); and, if it is no longer a resource, SELECT fence.unprotect%s(%L)',
+                  w.kind, g.name, g.class,
+                  (SELECT string_agg(quote_literal(k.name), ', ' ORDER BY k.n)
+                   FROM unnest(g.key_columns || g.token_column) WITH ORDINALITY AS k (name, n) WHERE k.name IS NOT NULL),
+                  w.kind, g.relation)
+    FROM fence.guarded g JOIN pg_class c ON c.oid = g.relation, to_regclass(g.name) AS n (now),
+         LATERAL (SELECT CASE g.guard WHEN 'mark' THEN '' ELSE '_column' END) AS w (kind)
+    WHERE n.now <> g.relation AND NOT EXISTS (SELECT FROM tree t WHERE t.relation = n.now)
+      AND EXISTS (SELECT FROM pg_class o WHERE o.oid = n.now AND o.relkind IN ('r', 'p'))
     UNION ALL
     -- What a partition keeps when it is detached is the trigger on TRUNCATE; those for rows go.
     SELECT 'open', 'partition-former', t.tgrelid::regclass::text,
@@ -162,7 +196,9 @@ AS $$
            format('key column %s of %s %s', quote_ident(k.name), t.name,
                   CASE WHEN a.attname IS NULL THEN 'is gone or renamed: every write is refused'
                        ELSE format('is %s now: one key may have several texts', format_type(a.atttypid, a.atttypmod)) END),
-           'Protect the table by a column that is an integer, a uuid, or text with a deterministic collation.'
+           format('SELECT fence.unprotect%1$s(%2$L); SELECT fence.protect%1$s(%2$L, %3$L, COLUMN), with a column that is an '
+                  'integer, a uuid, or text with a deterministic collation, in one transaction',
+                  CASE t.guard WHEN 'mark' THEN '' ELSE '_column' END, t.root::regclass, t.class)
     FROM tree t CROSS JOIN unnest(t.key_columns) AS k (name)
     LEFT JOIN pg_attribute a ON a.attrelid = t.relation AND a.attname = k.name AND NOT a.attisdropped
     LEFT JOIN pg_collation c ON c.oid = a.attcollation
@@ -174,6 +210,14 @@ $$;
 CREATE TABLE IF NOT EXISTS fence.installed_function (
     name text PRIMARY KEY,
     digest text NOT NULL
+);
+
+-- The triggers on the guard's own tables as they were installed.
+CREATE TABLE IF NOT EXISTS fence.installed_trigger (
+    relation text NOT NULL,
+    trigger_name name NOT NULL,
+    definition text NOT NULL,
+    PRIMARY KEY (relation, trigger_name)
 );
 
 CREATE OR REPLACE FUNCTION fence.function_digests() RETURNS TABLE (name text, digest text)
@@ -397,6 +441,18 @@ AS $$
       AND a.grantee NOT IN (0, p.proowner) AND pg_has_role(u.oid, a.grantee, 'USAGE')
       AND p.oid NOT IN (SELECT f.f FROM fence.application_functions() AS f (f))
     UNION ALL
+    SELECT 'weak', 'guard-not-granted', u.name,
+           format('application role %s may write %s, and may not call fence.admit: every write of its is refused', u.name,
+                  string_agg(r.name, ', ' ORDER BY r.name)),
+           format('SELECT fence.grant_application(%L); or, if it should only read, REVOKE INSERT, UPDATE, DELETE ON %s FROM %I',
+                  u.rolname, string_agg(r.name, ', ' ORDER BY r.name), u.rolname)
+    FROM used u JOIN relation r ON r.guard = 'mark'
+    WHERE NOT u.rolsuper AND NOT fence.owns(u.oid, r.relation) AND u.rolcanlogin
+      AND NOT (has_schema_privilege(u.oid, 'fence', 'USAGE')
+               AND has_function_privilege(u.oid, 'fence.admit(text, text, bigint, text)', 'EXECUTE'))
+      AND has_table_privilege(u.oid, r.relation, 'INSERT, UPDATE, DELETE')
+    GROUP BY u.name, u.rolname
+    UNION ALL
     -- The mark guard sets its bounds itself; nobody does for the column guard's writers.
     SELECT s.severity, s.finding, u.name, format(s.detail, u.name), format(s.fix, u.rolname)
     FROM used u, LATERAL (
@@ -474,14 +530,14 @@ AS $$
     FROM fence.installed_function i LEFT JOIN fence.function_digests() d USING (name)
     WHERE i.digest IS DISTINCT FROM d.digest
     UNION ALL
-    SELECT 'open', 'guard-trigger', w.name,
-           format('trigger %s of %s %s: what it keeps may fall or be removed', w.trigger_name, w.name,
-                  CASE WHEN t.tgenabled IS NULL THEN 'is missing' WHEN t.tgenabled = 'D' THEN 'is off' ELSE 'is not ALWAYS' END),
+    SELECT 'open', 'guard-trigger', i.relation,
+           format('trigger %s of %s %s: what it keeps may fall or be removed', i.trigger_name, i.relation,
+                  CASE WHEN t.oid IS NULL THEN 'is missing' WHEN t.tgenabled = 'D' THEN 'is off'
+                       WHEN t.tgenabled <> 'A' THEN 'is not ALWAYS' ELSE 'is not as it was installed' END),
            'Apply every file of the guard''s sql folder again, in name order.'
-    FROM (VALUES ('fence.high_water', 'stamp_mark'), ('fence.high_water', 'keep_mark'),
-                 ('fence.danger_log', 'keep_danger_log')) AS w (name, trigger_name)
-    LEFT JOIN pg_trigger t ON t.tgrelid = w.name::regclass AND t.tgname = w.trigger_name
-    WHERE t.tgenabled IS DISTINCT FROM 'A'
+    FROM fence.installed_trigger i
+    LEFT JOIN pg_trigger t ON t.tgrelid = to_regclass(i.relation) AND t.tgname = i.trigger_name
+    WHERE t.tgenabled IS DISTINCT FROM 'A' OR pg_get_triggerdef(t.oid) <> i.definition
 $$;
 
 -- Classes.
@@ -617,6 +673,10 @@ REVOKE ALL ON FUNCTION fence.function_digests, fence.guarded_tables, fence.guard
 -- The last of the files: what is there now is what was installed.
 DELETE FROM fence.installed_function;
 INSERT INTO fence.installed_function (name, digest) SELECT d.name, d.digest FROM fence.function_digests() d;
+DELETE FROM fence.installed_trigger;
+INSERT INTO fence.installed_trigger (relation, trigger_name, definition)
+SELECT format('fence.%I', c.relname), t.tgname, pg_get_triggerdef(t.oid)
+FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid WHERE c.relnamespace = 'fence'::regnamespace AND NOT t.tgisinternal;
 
 INSERT INTO fence.migration (name) VALUES ('0014_doctor.sql') ON CONFLICT DO NOTHING;
 COMMIT;

@@ -155,6 +155,26 @@ async fn every_state_of_a_guarded_tables_triggers_is_found_and_mended() {
         ),
         ("DROP TRIGGER fence_truncate ON transfer", "truncate-unguarded"),
         ("DROP TRIGGER fence_enforce ON transfer", "trigger-missing"),
+        (
+            "DO $$ DECLARE made text := (SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE tgname = 'fence_enforce'
+                                         AND tgrelid = 'transfer'::regclass);
+             BEGIN
+                 EXECUTE 'DROP TRIGGER fence_enforce ON transfer';
+                 EXECUTE replace(made, ' EXECUTE ', ' WHEN (pg_trigger_depth() > 0) EXECUTE ');
+                 EXECUTE 'ALTER TABLE transfer ENABLE ALWAYS TRIGGER fence_enforce';
+             END $$",
+            "trigger-altered",
+        ),
+        (
+            "DO $$ DECLARE made text := (SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE tgname = 'fence_enforce'
+                                         AND tgrelid = 'transfer'::regclass);
+             BEGIN
+                 EXECUTE 'DROP TRIGGER fence_enforce ON transfer';
+                 EXECUTE replace(made, 'INSERT OR DELETE OR UPDATE', 'DELETE OR UPDATE');
+                 EXECUTE 'ALTER TABLE transfer ENABLE ALWAYS TRIGGER fence_enforce';
+             END $$",
+            "trigger-altered",
+        ),
     ] {
         sound.finds(state, "open", finding, "public.transfer").await;
     }
@@ -236,6 +256,51 @@ async fn tables_that_come_to_inherit_and_tables_that_were_made_anew_are_found() 
         .await;
     sound
         .finds("DROP TABLE more", "weak", "table-gone", "public.more")
+        .await;
+}
+
+#[tokio::test]
+async fn a_table_that_another_one_took_the_name_of_is_found() {
+    let sound = Sound::new().await;
+    sound
+        .finds_until(
+            "CREATE TABLE copy (id bigint PRIMARY KEY); ALTER TABLE opened RENAME TO old; ALTER TABLE copy RENAME TO opened;
+             DROP TABLE IF EXISTS nothing",
+            "open",
+            "table-swapped",
+            "public.opened",
+            &format!(
+                "SELECT fence.protect('opened', '{OPEN}', 'id'); SELECT fence.unprotect('old')"
+            ),
+        )
+        .await;
+    // A guarded table that only has a new name is as guarded as before.
+    sound.database.run("ALTER TABLE opened RENAME TO renamed").await;
+    assert_eq!(sound.findings().await, []);
+}
+
+#[tokio::test]
+async fn a_function_that_no_longer_asks_for_admission_is_found_and_mended() {
+    let sound = Sound::new().await;
+    let name: String = sound
+        .superuser
+        .query_one(
+            "SELECT function::text FROM fence.guard_trigger WHERE relation = 'transfer'::regclass",
+            &[],
+        )
+        .await
+        .unwrap()
+        .get(0);
+    sound
+        .finds(
+            &format!(
+                "CREATE OR REPLACE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql STABLE SECURITY DEFINER
+                 SET search_path = pg_catalog, pg_temp AS 'BEGIN RETURN NULL; END'"
+            ),
+            "open",
+            "function-altered",
+            &format!("{name}()"),
+        )
         .await;
 }
 
@@ -384,6 +449,23 @@ async fn what_an_application_role_may_do_besides_is_found_and_mended() {
 }
 
 #[tokio::test]
+async fn a_role_that_may_write_and_not_admit_is_found() {
+    let sound = Sound::new().await;
+    let batch = format!("{}_batch", sound.database.url.database());
+    sound
+        .finds_until(
+            &format!("CREATE ROLE {batch} LOGIN; GRANT INSERT ON transfer TO {batch}"),
+            "weak",
+            "guard-not-granted",
+            &batch,
+            &format!("SELECT fence.grant_application('{batch}')"),
+        )
+        .await;
+    let undo = format!("DROP OWNED BY {batch}; DROP ROLE {batch}");
+    sound.superuser.batch_execute(&undo).await.unwrap();
+}
+
+#[tokio::test]
 async fn an_application_that_connects_as_the_owner_is_found_by_name_and_by_there_being_no_other() {
     let sound = Sound::new().await;
     let owner = sound.database.url.login().role.clone();
@@ -468,13 +550,32 @@ async fn the_guards_own_objects_are_looked_at() {
     let files: String = fence_pg::MIGRATIONS.iter().map(|file| file.sql).collect();
     sound.database.run(&files).await;
     assert_eq!(sound.findings().await, []);
+    for (table, trigger) in [
+        ("fence.high_water", "stamp_mark"),
+        ("fence.high_water", "stamp_first_mark"),
+        ("fence.high_water", "keep_marks"),
+        ("fence.class", "keep_floor"),
+        ("fence.danger_log", "keep_danger_log"),
+    ] {
+        sound
+            .finds_until(
+                &format!("ALTER TABLE {table} DISABLE TRIGGER {trigger}"),
+                "open",
+                "guard-trigger",
+                table,
+                &format!("ALTER TABLE {table} ENABLE ALWAYS TRIGGER {trigger}"),
+            )
+            .await;
+    }
     sound
         .finds_until(
-            "ALTER TABLE fence.high_water DISABLE TRIGGER stamp_mark",
+            "CREATE OR REPLACE TRIGGER keep_marks BEFORE TRUNCATE ON fence.high_water
+                 FOR EACH STATEMENT EXECUTE FUNCTION suppress_redundant_updates_trigger();
+             ALTER TABLE fence.high_water ENABLE ALWAYS TRIGGER keep_marks",
             "open",
             "guard-trigger",
             "fence.high_water",
-            "ALTER TABLE fence.high_water ENABLE ALWAYS TRIGGER stamp_mark",
+            &files,
         )
         .await;
 }

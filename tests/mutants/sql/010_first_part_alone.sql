@@ -2,7 +2,7 @@
 -- Of a key of several columns the first alone counts.
 DO $mutant$
 DECLARE
-    sound text := pg_get_functiondef('fence.guard_function'::regproc);
+    sound text := pg_get_functiondef('fence.guard_source'::regproc);
     broken text;
 BEGIN
     broken := replace(sound, $a$fence.key_expression('OLD', key_columns)$a$, $a$fence.key_expression('OLD', key_columns[1:1])$a$);

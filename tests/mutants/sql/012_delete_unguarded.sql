@@ -2,7 +2,7 @@
 -- Rows that are deleted are not asked about.
 DO $mutant$
 DECLARE
-    sound text := pg_get_functiondef('fence.guard_function'::regproc);
+    sound text := pg_get_functiondef('fence.guard_source'::regproc);
     broken text;
 BEGIN
     broken := replace(sound, $a$IF TG_OP = ''DELETE'' OR TG_OP$a$, $a$IF false OR TG_OP$a$);

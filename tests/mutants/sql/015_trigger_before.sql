@@ -13,7 +13,7 @@ END
 $mutant$;
 DO $mutant$
 DECLARE
-    sound text := pg_get_functiondef('fence.guard_function'::regproc);
+    sound text := pg_get_functiondef('fence.guard_source'::regproc);
     broken text;
 BEGIN
     broken := replace(sound, $a$RETURN NULL;$a$, $a$RETURN CASE WHEN TG_OP = ''DELETE'' THEN OLD ELSE NEW END;$a$);
