@@ -27,6 +27,15 @@ impl Key {
     /// [`KeyError`] when the text is empty, holds a NUL, or is longer than [`Key::MAX_BYTES`].
     pub fn text(text: impl Into<String>) -> Result<Key, KeyError> {
         let text = text.into();
+        Key::check(&text).map(|()| Key(text))
+    }
+
+    /// Whether a text is a key, without keeping it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Key::text`].
+    pub fn check(text: &str) -> Result<(), KeyError> {
         if text.is_empty() {
             Err(KeyError::Empty)
         } else if text.contains('\0') {
@@ -34,7 +43,7 @@ impl Key {
         } else if text.len() > Key::MAX_BYTES {
             Err(KeyError::TooLong { bytes: text.len() })
         } else {
-            Ok(Key(text))
+            Ok(())
         }
     }
 

@@ -26,8 +26,17 @@ macro_rules! name {
             /// [`NameError`] when the text has not the form that the type's documentation gives.
             pub fn new(text: impl Into<String>) -> Result<Self, NameError> {
                 let text = text.into();
-                if $valid(&text) {
-                    Ok(Self(text))
+                Self::check(&text).map(|()| Self(text))
+            }
+
+            /// Whether a text is such a name, without keeping it.
+            ///
+            /// # Errors
+            ///
+            /// As [`Self::new`].
+            pub fn check(text: &str) -> Result<(), NameError> {
+                if $valid(text) {
+                    Ok(())
                 } else {
                     let text = text.chars().take(80).collect();
                     Err(NameError { kind: $kind, form: $form, text })
