@@ -1,5 +1,6 @@
 //! The header `Fencing-Token`, and nothing else.
 
+use std::borrow::Cow;
 use std::convert::Infallible;
 
 use fence_core::{Claim, GrantId, NameError, ParseTokenError, Token};
@@ -44,12 +45,7 @@ impl FencingToken {
     ///
     /// [`HeaderError`] when there is none, more than one, or one that is not in the form above.
     pub fn from_headers(headers: &HeaderMap) -> Result<FencingToken, HeaderError> {
-        let mut values = headers.get_all(FENCING_TOKEN).iter();
-        match (values.next(), values.next()) {
-            (None, _) => Err(HeaderError::Missing),
-            (Some(value), None) => FencingToken::parse(value),
-            (Some(_), Some(_)) => Err(HeaderError::MoreThanOne),
-        }
+        only(headers).and_then(FencingToken::parse)
     }
 
     /// Reads a single value.
@@ -58,15 +54,12 @@ impl FencingToken {
     ///
     /// [`HeaderError`], but for `Missing`.
     pub fn parse(value: &HeaderValue) -> Result<FencingToken, HeaderError> {
-        match Parser::new(value.as_bytes()).parse_item_with_visitor(Fields::default()) {
-            // By its own text: the parser cannot hold all the digits of a token, and forgets leading zeros.
-            _ if bare(value).is_some() => Err(HeaderError::BareNumber { token: bare(value) }),
-            Ok(fields) => fields.check(),
-            Err(_) if is_list(value) => Err(HeaderError::MoreThanOne),
-            Err(error) => Err(HeaderError::NoItem {
-                found: error.to_string(),
-            }),
-        }
+        let (token, grant) = read(value)?;
+        let grant_id = grant.map(|id| GrantId::new(id).map_err(|source| HeaderError::Grant { source }));
+        Ok(FencingToken {
+            token,
+            grant_id: grant_id.transpose()?,
+        })
     }
 
     /// The value to send.
@@ -143,73 +136,99 @@ pub fn header_value(claim: &Claim) -> HeaderValue {
 
 const GRANT: &KeyRef = sfv::key_ref("grant");
 
+/// The one header of a request.
+pub(crate) fn only(headers: &HeaderMap) -> Result<&HeaderValue, HeaderError> {
+    let mut values = headers.get_all(FENCING_TOKEN).iter();
+    match (values.next(), values.next()) {
+        (None, _) => Err(HeaderError::Missing),
+        (Some(value), None) => Ok(value),
+        (Some(_), Some(_)) => Err(HeaderError::MoreThanOne),
+    }
+}
+
+/// Reads a value, and allocates nothing where it is in its form: this is done for every guarded request.
+pub(crate) fn read(value: &HeaderValue) -> Result<(Token, Option<Cow<'_, str>>), HeaderError> {
+    match Parser::new(value.as_bytes()).parse_item_with_visitor(Fields::default()) {
+        // By its own text: the parser cannot hold all the digits of a token, and forgets leading zeros.
+        _ if bare(value).is_some() => Err(HeaderError::BareNumber { token: bare(value) }),
+        Ok(fields) => fields.check(),
+        Err(_) if is_list(value) => Err(HeaderError::MoreThanOne),
+        Err(error) => Err(HeaderError::NoItem {
+            found: error.to_string(),
+        }),
+    }
+}
+
 /// Collects what the parser saw. It fails on nothing, so that syntax errors later in the value are still found; what was
 /// seen is judged by [`Fields::check`].
 #[derive(Default)]
-struct Fields {
-    token: Option<Bare>,
-    grants: Vec<Bare>,
+struct Fields<'a> {
+    token: Option<Bare<'a>>,
+    grant: Option<Bare<'a>>,
+    more_grants: bool,
 }
 
-enum Bare {
-    Text(String),
+enum Bare<'a> {
+    Text(Cow<'a, str>),
     Number,
     Other,
 }
 
-impl Fields {
-    fn check(self) -> Result<FencingToken, HeaderError> {
+impl<'a> Fields<'a> {
+    fn check(self) -> Result<(Token, Option<Cow<'a, str>>), HeaderError> {
         let token = match self.token {
             Some(Bare::Text(text)) => text.parse().map_err(|source| HeaderError::Token { source })?,
             Some(Bare::Number) => return Err(HeaderError::BareNumber { token: None }),
             Some(Bare::Other) | None => return Err(HeaderError::NotAString),
         };
-        let mut grants = self.grants.into_iter();
-        let grant_id = match (grants.next(), grants.next()) {
-            (None, _) => None,
-            (Some(_), Some(_)) => return Err(HeaderError::GrantTwice),
-            (Some(Bare::Text(text)), None) => {
-                Some(GrantId::new(text).map_err(|source| HeaderError::Grant { source })?)
+        let grant = match self.grant {
+            _ if self.more_grants => return Err(HeaderError::GrantTwice),
+            None => None,
+            Some(Bare::Text(text)) => {
+                GrantId::check(&text).map_err(|source| HeaderError::Grant { source })?;
+                Some(text)
             }
-            (Some(_), None) => return Err(HeaderError::GrantNotAString),
+            Some(_) => return Err(HeaderError::GrantNotAString),
         };
-        Ok(FencingToken { token, grant_id })
+        Ok((token, grant))
     }
 }
 
-impl<'de> ItemVisitor<'de> for Fields {
-    type Out = Fields;
+impl<'de> ItemVisitor<'de> for Fields<'de> {
+    type Out = Fields<'de>;
     type Error = Infallible;
 
     fn bare_item(
         mut self,
         item: BareItemFromInput<'de>,
-    ) -> Result<impl ParameterVisitor<'de, Out = Fields>, Infallible> {
+    ) -> Result<impl ParameterVisitor<'de, Out = Fields<'de>>, Infallible> {
         self.token = Some(Bare::from(item));
         Ok(self)
     }
 }
 
-impl<'de> ParameterVisitor<'de> for Fields {
-    type Out = Fields;
+impl<'de> ParameterVisitor<'de> for Fields<'de> {
+    type Out = Fields<'de>;
     type Error = Infallible;
 
     fn parameter(&mut self, name: &'de KeyRef, value: BareItemFromInput<'de>) -> Result<(), Infallible> {
         if name == GRANT {
-            self.grants.push(Bare::from(value));
+            self.more_grants = self.grant.is_some();
+            self.grant.get_or_insert(Bare::from(value));
         }
         Ok(())
     }
 
-    fn finish(self) -> Result<Fields, Infallible> {
+    fn finish(self) -> Result<Fields<'de>, Infallible> {
         Ok(self)
     }
 }
 
-impl From<BareItemFromInput<'_>> for Bare {
-    fn from(item: BareItemFromInput<'_>) -> Bare {
+impl<'a> From<BareItemFromInput<'a>> for Bare<'a> {
+    fn from(item: BareItemFromInput<'a>) -> Bare<'a> {
         match item {
-            BareItemFromInput::String(text) => Bare::Text(text.as_str().to_owned()),
+            BareItemFromInput::String(Cow::Borrowed(text)) => Bare::Text(Cow::Borrowed(text.as_str())),
+            BareItemFromInput::String(Cow::Owned(text)) => Bare::Text(Cow::Owned(text.as_str().to_owned())),
             BareItemFromInput::Integer(_) | BareItemFromInput::Decimal(_) => Bare::Number,
             _ => Bare::Other,
         }
@@ -218,8 +237,10 @@ impl From<BareItemFromInput<'_>> for Bare {
 
 /// The token that a value would be if its number were quoted; what follows the number, such as a grant, is not looked at.
 fn bare(value: &HeaderValue) -> Option<Token> {
-    let number = value.to_str().ok()?.split(';').next()?;
-    number.trim_matches(' ').parse().ok()
+    let number = value.to_str().ok()?.split(';').next()?.trim_matches(' ');
+    // Looked at first, because a refusal to parse keeps the text.
+    let digits = number.bytes().all(|byte| byte.is_ascii_digit());
+    digits.then(|| number.parse().ok()).flatten()
 }
 
 /// Whether a value that is no Item is several, as a proxy joins repeated headers.

@@ -42,10 +42,19 @@
 //! It compares no tokens and keeps no marks. It does not authenticate: a token is not a credential. It does not retry, and
 //! it offers a refused client no newer token: that takes a new grant.
 
+#[cfg(feature = "axum")]
+pub mod axum;
+pub mod client;
+pub mod coverage;
+mod fenced;
 pub mod guard;
 mod header;
 mod problem;
 
-pub use guard::{ConfigError, FenceLayer, Guard, Linger, NoClaim, Rejection, claim};
+pub use fenced::{Fenced, GuardedStore};
+pub use guard::{
+    ConfigError, Counted, Counts, FenceLayer, FenceLayerBuilder, Guard, Linger, NoClaim, Rejection, Rule,
+    Unnamed, claim,
+};
 pub use header::{FENCING_TOKEN, FencingToken, HeaderError, header_value};
 pub use problem::{Problem, ProblemKind};

@@ -10,7 +10,7 @@ use http::{HeaderValue, Response, StatusCode};
 use crate::header::HeaderError;
 
 /// The kinds of problem, each with its own `type`, status and title.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ProblemKind {
     /// No token where one is needed. Present what the grant gave.
     MissingToken,
@@ -47,6 +47,30 @@ pub enum ProblemKind {
 }
 
 impl ProblemKind {
+    /// Every kind.
+    pub const ALL: [ProblemKind; 15] = [
+        ProblemKind::MissingToken,
+        ProblemKind::MissingGrant,
+        ProblemKind::Malformed,
+        ProblemKind::MoreThanOne,
+        ProblemKind::MalformedKey,
+        ProblemKind::Stale,
+        ProblemKind::Collision,
+        ProblemKind::UnknownEpoch,
+        ProblemKind::Blocked,
+        ProblemKind::Retryable,
+        ProblemKind::Unavailable,
+        ProblemKind::UnknownOutcome,
+        ProblemKind::NoRule,
+        ProblemKind::NoReceipt,
+        ProblemKind::Misconfigured,
+    ];
+
+    /// The kind that a problem's `type` names.
+    pub fn from_uri(uri: &str) -> Option<ProblemKind> {
+        ProblemKind::ALL.into_iter().find(|kind| kind.uri() == uri)
+    }
+
     /// The URI that names the kind, the problem's `type`.
     pub fn uri(self) -> &'static str {
         self.row().0

@@ -13,7 +13,7 @@ use super::layer::Linger;
 /// guarded request goes back to the layer.
 #[derive(Debug)]
 pub struct GuardedBody<B> {
-    body: Option<Pin<Box<B>>>,
+    body: Option<B>,
     /// Whether reading began, at which a server tells a waiting client to go on.
     begun: bool,
     ended: bool,
@@ -23,7 +23,7 @@ pub struct GuardedBody<B> {
 impl<B> GuardedBody<B> {
     pub(super) fn new(body: B, rest: Option<Rest<B>>) -> GuardedBody<B> {
         GuardedBody {
-            body: Some(Box::pin(body)),
+            body: Some(body),
             begun: false,
             ended: false,
             rest,
@@ -31,7 +31,7 @@ impl<B> GuardedBody<B> {
     }
 }
 
-impl<B: Body> Body for GuardedBody<B> {
+impl<B: Body + Unpin> Body for GuardedBody<B> {
     type Data = B::Data;
     type Error = B::Error;
 
@@ -44,21 +44,22 @@ impl<B: Body> Body for GuardedBody<B> {
             return Poll::Ready(None);
         };
         this.begun = true;
-        let frame = ready!(body.as_mut().poll_frame(cx));
+        let frame = ready!(Pin::new(body).poll_frame(cx));
         this.ended = !matches!(frame, Some(Ok(_)));
         Poll::Ready(frame)
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.as_ref().is_none_or(|body| body.is_end_stream())
+        self.body.as_ref().is_none_or(Body::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body
-            .as_ref()
-            .map_or_else(SizeHint::default, |body| body.size_hint())
+        self.body.as_ref().map_or_else(SizeHint::default, Body::size_hint)
     }
 }
+
+// Nothing in it is pinned: the body within is used only where it is `Unpin`.
+impl<B> Unpin for GuardedBody<B> {}
 
 impl<B> Drop for GuardedBody<B> {
     fn drop(&mut self) {
@@ -92,14 +93,14 @@ impl<B> Rest<B> {
 
 #[derive(Debug)]
 pub(super) struct Unread<B> {
-    pub(super) body: Pin<Box<B>>,
+    pub(super) body: B,
     pub(super) begun: bool,
 }
 
 /// Reads a body and throws it away, within bounds.
 #[derive(Debug)]
 pub(super) struct Drain<B> {
-    body: Pin<Box<B>>,
+    body: B,
     bytes_left: u64,
     timeout: Pin<Box<Sleep>>,
 }
@@ -112,8 +113,8 @@ pub(super) enum Drained {
     GivenUp,
 }
 
-impl<B: Body> Drain<B> {
-    pub(super) fn new(body: Pin<Box<B>>, linger: Linger) -> Drain<B> {
+impl<B: Body + Unpin> Drain<B> {
+    pub(super) fn new(body: B, linger: Linger) -> Drain<B> {
         Drain {
             body,
             bytes_left: linger.max_bytes,
@@ -129,7 +130,7 @@ impl<B: Body> Drain<B> {
             if self.body.size_hint().lower() > self.bytes_left || self.bytes_left == 0 {
                 return Poll::Ready(Drained::GivenUp);
             }
-            match self.body.as_mut().poll_frame(cx) {
+            match Pin::new(&mut self.body).poll_frame(cx) {
                 Poll::Ready(Some(Ok(frame))) => {
                     let bytes = frame.data_ref().map_or(0, |data| data.remaining() as u64);
                     self.bytes_left = self.bytes_left.saturating_sub(bytes);

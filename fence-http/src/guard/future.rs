@@ -1,16 +1,19 @@
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use fence_core::{Claim, Receipt};
+use fence_core::Receipt;
 use http::header::CONNECTION;
 use http::{HeaderValue, Method, Response, StatusCode, Version};
 use http_body::Body;
 use pin_project_lite::pin_project;
 
 use super::body::{Drain, Drained, Rest};
-use super::layer::Linger;
+use super::count::Counted;
+use super::layer::Settings;
+use super::presented::Presented;
 use super::rejection::Rejection;
 use crate::problem::Problem;
 
@@ -33,21 +36,22 @@ pin_project! {
 
 /// What is looked at when a guarded request was answered.
 pub(super) struct Watch<B> {
-    pub(super) rest: Rest<B>,
+    /// Where there was a body to be read.
+    pub(super) rest: Option<Rest<B>>,
     pub(super) expects_continue: bool,
     pub(super) check: Option<Check>,
-    pub(super) linger: Linger,
+    pub(super) settings: Arc<Settings>,
     pub(super) version: Version,
 }
 
 /// Strict mode's question.
 pub(super) struct Check {
-    pub(super) claim: Claim,
+    pub(super) presented: Presented,
     pub(super) method: Method,
-    pub(super) route: String,
+    pub(super) observed: bool,
 }
 
-impl<F, B: Body, R: From<Bytes>> ResponseFuture<F, B, R> {
+impl<F, B: Body + Unpin, R: From<Bytes>> ResponseFuture<F, B, R> {
     pub(super) fn passed(inner: F) -> Self {
         ResponseFuture {
             state: State::Passed { inner },
@@ -63,16 +67,17 @@ impl<F, B: Body, R: From<Bytes>> ResponseFuture<F, B, R> {
         }
     }
 
-    pub(super) fn refused(
-        rejection: Rejection,
-        body: Option<Pin<Box<B>>>,
-        linger: Linger,
+    /// Answers, after what is to be read of the body.
+    pub(super) fn answered(
+        response: Response<R>,
+        body: Option<B>,
+        settings: &Settings,
         version: Version,
     ) -> Self {
         ResponseFuture {
             state: State::Answering {
-                response: Some(answer(rejection)),
-                drain: body.map(|body| Drain::new(body, linger)),
+                response: Some(response),
+                drain: body.map(|body| Drain::new(body, settings.linger)),
                 version,
             },
         }
@@ -82,7 +87,7 @@ impl<F, B: Body, R: From<Bytes>> ResponseFuture<F, B, R> {
 impl<F, B, R, E> Future for ResponseFuture<F, B, R>
 where
     F: Future<Output = Result<Response<R>, E>>,
-    B: Body,
+    B: Body + Unpin,
     R: From<Bytes>,
 {
     type Output = Result<Response<R>, E>;
@@ -96,7 +101,7 @@ where
                     let response = ready!(inner.poll(cx))?;
                     let watch = watch.take().expect("a future is not polled after its end");
                     let response = match &watch.check {
-                        Some(check) => check.receipt(response),
+                        Some(check) => check.receipt(response, &watch.settings),
                         None => response,
                     };
                     // The inner future goes first: the body may still lie in it.
@@ -108,9 +113,9 @@ where
                     let refused = response.status() >= StatusCode::BAD_REQUEST;
                     let drain = watch
                         .rest
-                        .take()
+                        .and_then(|rest| rest.take())
                         .filter(|unread| refused && (unread.begun || !watch.expects_continue))
-                        .map(|unread| Drain::new(unread.body, watch.linger));
+                        .map(|unread| Drain::new(unread.body, watch.settings.linger));
                     state.set(State::Answering {
                         response: Some(response),
                         drain,
@@ -143,22 +148,58 @@ where
 
 impl Check {
     /// The response, or the alarm in its place.
-    fn receipt<R: From<Bytes>>(&self, response: Response<R>) -> Response<R> {
+    fn receipt<R: From<Bytes>>(&self, response: Response<R>, settings: &Settings) -> Response<R> {
         let receipt = response.extensions().get::<Receipt>();
-        let accounted = receipt.is_some_and(|receipt| *receipt.claim() == self.claim);
+        let accounted = receipt.is_some_and(|receipt| self.presented.is(receipt.claim()));
         if accounted || response.status() >= StatusCode::BAD_REQUEST {
             return response;
         }
-        answer(Rejection::NoReceipt {
+        let route = self.presented.route();
+        let rejection = Rejection::NoReceipt {
             method: self.method.clone(),
-            route: self.route.clone(),
+            route: route.to_owned(),
             status: response.status(),
-        })
+        };
+        if self.observed {
+            count(settings, &rejection, Some(route), true);
+            return response;
+        }
+        refuse(rejection, Some(route), settings)
     }
 }
 
-fn answer<R: From<Bytes>>(rejection: Rejection) -> Response<R> {
-    let mut response = Problem::from(&rejection).into_response();
+/// The answer to a rejection, counted.
+pub(super) fn refuse<R: From<Bytes>>(
+    rejection: Rejection,
+    route: Option<&str>,
+    settings: &Settings,
+) -> Response<R> {
+    let problem = count(settings, &rejection, route, false);
+    let worded = settings.answer.as_ref();
+    let mut response = match worded.and_then(|answer| answer.word(&rejection, &problem)) {
+        Some(response) => {
+            let mut response = response.map(R::from);
+            response.extensions_mut().insert(problem);
+            response
+        }
+        None => problem.into_response(),
+    };
     response.extensions_mut().insert(rejection);
     response
+}
+
+/// Counts a rejection, and makes its problem.
+pub(super) fn count(
+    settings: &Settings,
+    rejection: &Rejection,
+    route: Option<&str>,
+    observed: bool,
+) -> Problem {
+    let problem = Problem::from(rejection);
+    settings.counts.add(Counted {
+        route: route.map(str::to_owned),
+        kind: problem.kind(),
+        observed,
+    });
+    problem
 }

@@ -1,77 +1,38 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fence_core::ClassName;
-use http::{HeaderName, Method};
 use tower::Layer;
 
-use super::rule::{ConfigError, KeySource, Rules};
+use super::builder::{Answer, FenceLayerBuilder};
+use super::count::Counts;
+use super::rule::Rules;
 use super::service::Guard;
 
 /// Layer that requires a fencing token of every mutating request. See the [module](crate::guard) for the exact rules.
-///
-/// A new layer has no rules and refuses every mutating request.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct FenceLayer {
-    rules: Rules,
-    settings: Settings,
+    rules: Arc<Rules>,
+    settings: Arc<Settings>,
 }
 
 impl FenceLayer {
-    /// A layer without rules.
-    pub fn new() -> FenceLayer {
-        FenceLayer::default()
+    /// Begins one.
+    pub fn builder() -> FenceLayerBuilder {
+        FenceLayerBuilder::default()
     }
 
-    /// Guards the paths of a pattern, with the key in the path.
-    ///
-    /// A pattern is `/` and segments: `{name}` stands for one segment that is the key, `*` for one that is not, anything
-    /// else for itself. With several `{name}` the key is their composite in the order of the pattern.
-    ///
-    /// # Errors
-    ///
-    /// [`ConfigError`] when the pattern is malformed, names no key, or overlaps one given before.
-    pub fn guard(mut self, class: ClassName, pattern: &str) -> Result<FenceLayer, ConfigError> {
-        self.rules.guard(class, pattern, KeySource::Path)?;
-        Ok(self)
+    /// What the layer has refused, and what it would have refused while it observed.
+    pub fn counts(&self) -> Counts {
+        self.settings.counts.clone()
     }
 
-    /// Guards the paths of a pattern, with the key in a header that comes exactly once.
-    ///
-    /// # Errors
-    ///
-    /// [`ConfigError`] when the pattern is malformed or overlaps one given before.
-    pub fn guard_by_header(
-        mut self,
-        class: ClassName,
-        pattern: &str,
-        header: HeaderName,
-    ) -> Result<FenceLayer, ConfigError> {
-        self.rules.guard(class, pattern, KeySource::Header(header))?;
-        Ok(self)
-    }
-
-    /// Lets requests of this method on the paths of a pattern through without a token, such as one that creates the row
-    /// which later ones guard.
-    ///
-    /// # Errors
-    ///
-    /// [`ConfigError`] when the pattern is malformed or overlaps one given before.
-    pub fn exempt(mut self, method: Method, pattern: &str) -> Result<FenceLayer, ConfigError> {
-        self.rules.exempt(method, pattern)?;
-        Ok(self)
-    }
-
-    /// Turns an answer below 400 without a receipt for its claim into a 500 that names the route.
-    pub fn strict(mut self) -> FenceLayer {
-        self.settings.strict = true;
-        self
-    }
-
-    /// Sets how long the rest of a refused request's body is read before the answer.
-    pub fn linger(mut self, linger: Linger) -> FenceLayer {
-        self.settings.linger = linger;
-        self
+    pub(super) fn new(rules: Rules, settings: Settings) -> FenceLayer {
+        // Two layers of one builder count apart.
+        let counts = Counts::default();
+        FenceLayer {
+            rules: Arc::new(rules),
+            settings: Arc::new(Settings { counts, ..settings }),
+        }
     }
 }
 
@@ -79,7 +40,7 @@ impl<S> Layer<S> for FenceLayer {
     type Service = Guard<S>;
 
     fn layer(&self, inner: S) -> Guard<S> {
-        Guard::new(inner, Arc::new(self.rules.clone()), self.settings)
+        Guard::new(inner, Arc::clone(&self.rules), Arc::clone(&self.settings))
     }
 }
 
@@ -102,8 +63,11 @@ impl Default for Linger {
 }
 
 /// What is not a rule.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Settings {
     pub(super) strict: bool,
+    pub(super) observe: bool,
     pub(super) linger: Linger,
+    pub(super) answer: Option<Answer>,
+    pub(super) counts: Counts,
 }

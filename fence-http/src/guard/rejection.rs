@@ -1,6 +1,7 @@
 use fence_core::KeyError;
 use http::{HeaderName, Method, StatusCode};
 
+use super::builder::Unnamed;
 use crate::header::HeaderError;
 use crate::problem::{Problem, ProblemKind};
 
@@ -32,6 +33,9 @@ pub enum Rejection {
         /// How many there were.
         count: usize,
     },
+    /// The function of a rule found no class and key in the request's head. The client must name what it wants to write.
+    #[error("the request names no key")]
+    Unnamed(#[source] Unnamed),
     /// Strict mode: success without a receipt. The handler must put the guard's receipt into its answer's extensions.
     #[error("{method} {route} answered {status} without a receipt for its claim")]
     NoReceipt {
@@ -53,6 +57,7 @@ impl From<&Rejection> for Problem {
                 format!("{rejection}; the service's owner must guard the route or exempt it"),
             ),
             Rejection::Key(source) => Problem::new(ProblemKind::MalformedKey, source.to_string()),
+            Rejection::Unnamed(source) => Problem::new(ProblemKind::MalformedKey, source.to_string()),
             Rejection::KeyNotUtf8 | Rejection::KeyHeader { .. } => {
                 Problem::new(ProblemKind::MalformedKey, rejection.to_string())
             }

@@ -1,236 +1,171 @@
-//! Which requests need a token, and where their key is.
+//! Which requests need a token, and what they claim.
 
-use std::borrow::Cow;
+use std::sync::Arc;
 
 use fence_core::{ClassName, Key};
-use http::{HeaderMap, HeaderName, Method};
-use percent_encoding::percent_decode;
+use http::request::Parts;
+use http::{HeaderName, Method};
 
+use super::builder::{ConfigError, HeadFn};
+use super::pattern::{Pattern, decode_bytes};
+use super::presented::{Named, Presented};
 use super::rejection::Rejection;
-
-/// A pattern that the layer cannot use. Mend it; the service must not start without it.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ConfigError {
-    /// A pattern begins with `/`.
-    #[error("pattern {pattern:?} does not begin with /")]
-    NotAbsolute {
-        /// The pattern.
-        pattern: String,
-    },
-    /// A segment is `{name}`, `*`, or a text without `{`, `}`, `*`, `?` and `#`.
-    #[error("pattern {pattern:?} has a malformed segment {segment:?}")]
-    MalformedSegment {
-        /// The pattern.
-        pattern: String,
-        /// The segment.
-        segment: String,
-    },
-    /// The key is to be found in the path, and the pattern has no `{name}`.
-    #[error("pattern {pattern:?} has no {{name}} that is the key")]
-    NoKey {
-        /// The pattern.
-        pattern: String,
-    },
-    /// Some path matches both patterns, so that the rule would depend on their order.
-    #[error("patterns {first:?} and {second:?} overlap")]
-    Overlap {
-        /// The one given first.
-        first: String,
-        /// The one given now.
-        second: String,
-    },
-}
+use crate::header::{self, HeaderError};
 
 #[derive(Clone, Debug)]
 pub(super) enum KeySource {
-    Path,
-    Header(HeaderName),
+    Path(ClassName),
+    Header(ClassName, HeaderName),
+    Head(HeadFn),
 }
 
-#[derive(Clone, Debug)]
-pub(super) struct Rule {
-    pub(super) class: ClassName,
+/// A rule that was found to be in order.
+#[derive(Debug)]
+pub(super) struct Compiled {
     pub(super) pattern: Pattern,
-    key: KeySource,
+    /// Every method that is not safe, where there is nothing.
+    pub(super) methods: Option<Vec<Method>>,
+    pub(super) key: KeySource,
+    pub(super) observed: bool,
 }
 
-/// What the rules say of a request whose method is not safe.
+/// What the rules say of a request.
 pub(super) enum Found<'a> {
-    Exempt,
-    Rule(&'a Rule),
+    /// It needs no token.
+    Free,
+    /// The rule of this number.
+    Rule(usize, &'a Compiled),
     Nothing,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Rules {
-    guarded: Vec<Rule>,
+    guarded: Vec<Compiled>,
     exempt: Vec<(Method, Pattern)>,
 }
 
 impl Rules {
-    pub(super) fn guard(
-        &mut self,
-        class: ClassName,
-        pattern: &str,
-        key: KeySource,
-    ) -> Result<(), ConfigError> {
-        let pattern = Pattern::parse(pattern)?;
-        if matches!(key, KeySource::Path) && !pattern.segments.contains(&Segment::Key) {
-            return Err(ConfigError::NoKey {
-                pattern: pattern.text,
-            });
+    pub(super) fn guard(&mut self, rule: Compiled) -> Result<(), ConfigError> {
+        let before = self.guarded.iter().find(|before| {
+            before.pattern.overlaps(&rule.pattern) && share_a_method(&before.methods, &rule.methods)
+        });
+        if let Some(before) = before {
+            return Err(overlap(&before.pattern, &rule.pattern));
         }
-        self.reject_overlap(&pattern, None)?;
-        self.guarded.push(Rule { class, pattern, key });
+        self.guarded.push(rule);
         Ok(())
     }
 
-    pub(super) fn exempt(&mut self, method: Method, pattern: &str) -> Result<(), ConfigError> {
-        let pattern = Pattern::parse(pattern)?;
-        self.reject_overlap(&pattern, Some(&method))?;
+    pub(super) fn exempt(&mut self, method: Method, pattern: Pattern) -> Result<(), ConfigError> {
+        let guarded = self
+            .guarded
+            .iter()
+            .filter(|rule| rule.covers(&method))
+            .map(|rule| &rule.pattern);
+        let exempt = self.exempt.iter().filter(|(exempt, _)| *exempt == method);
+        let mut before = guarded.chain(exempt.map(|(_, pattern)| pattern));
+        if let Some(before) = before.find(|before| before.overlaps(&pattern)) {
+            return Err(overlap(before, &pattern));
+        }
         self.exempt.push((method, pattern));
         Ok(())
     }
 
     pub(super) fn find(&self, method: &Method, path: &str) -> Found<'_> {
+        let mut rules = self.guarded.iter().enumerate();
+        if let Some((number, rule)) =
+            rules.find(|(_, rule)| rule.covers(method) && rule.pattern.matches(path))
+        {
+            return Found::Rule(number, rule);
+        }
         let exempted = |(exempt, pattern): &(Method, Pattern)| exempt == method && pattern.matches(path);
-        if self.exempt.iter().any(exempted) {
-            return Found::Exempt;
+        if method.is_safe() || self.exempt.iter().any(exempted) {
+            return Found::Free;
         }
-        match self.guarded.iter().find(|rule| rule.pattern.matches(path)) {
-            Some(rule) => Found::Rule(rule),
-            None => Found::Nothing,
-        }
+        Found::Nothing
     }
 
-    /// A guarded pattern covers every method; exemptions overlap each other within one method only.
-    fn reject_overlap(&self, pattern: &Pattern, method: Option<&Method>) -> Result<(), ConfigError> {
-        let guarded = self.guarded.iter().map(|rule| &rule.pattern);
-        let exempt = self
-            .exempt
-            .iter()
-            .filter(|(exempt, _)| method.is_none_or(|method| exempt == method))
-            .map(|(_, pattern)| pattern);
-        match guarded.chain(exempt).find(|before| before.overlaps(pattern)) {
-            None => Ok(()),
-            Some(before) => Err(ConfigError::Overlap {
-                first: before.text.clone(),
-                second: pattern.text.clone(),
-            }),
-        }
+    pub(super) fn rule(&self, number: usize) -> &Compiled {
+        &self.guarded[number]
+    }
+
+    /// What a request presents under a rule.
+    pub(super) fn present(self: &Arc<Rules>, number: usize, head: &Parts) -> Result<Presented, Rejection> {
+        let rule = self.rule(number);
+        let header = header::only(&head.headers).map_err(Rejection::Header)?;
+        let (token, grant) = header::read(header).map_err(Rejection::Header)?;
+        drop(grant);
+        Ok(Presented {
+            rules: Arc::clone(self),
+            rule: number,
+            token,
+            header: header.clone(),
+            named: rule.named(head)?,
+        })
     }
 }
 
-impl Rule {
-    /// The key of a request whose path matches this rule.
-    pub(super) fn key(&self, path: &str, headers: &HeaderMap) -> Result<Key, Rejection> {
+impl Compiled {
+    fn covers(&self, method: &Method) -> bool {
+        match &self.methods {
+            None => !method.is_safe(),
+            Some(methods) => methods.contains(method),
+        }
+    }
+
+    /// The class and key of a request whose path matches this rule.
+    fn named(&self, head: &Parts) -> Result<Named, Rejection> {
         match &self.key {
-            KeySource::Path => self.pattern.key(path),
-            KeySource::Header(name) => {
-                let values: Vec<_> = headers.get_all(name).iter().collect();
-                match values[..] {
-                    [value] => Key::text(decode(value.as_bytes())?).map_err(Rejection::Key),
+            KeySource::Path(class) => {
+                match (self.pattern.plain_key(head.uri.path()), head.uri.path_and_query()) {
+                    (Some(key), Some(path)) => {
+                        Key::check(key).map_err(Rejection::Key)?;
+                        Ok(Named::InPath(path.clone()))
+                    }
+                    _ => Ok(Named::Read(class.clone(), self.pattern.key(head.uri.path())?)),
+                }
+            }
+            KeySource::Header(class, name) => {
+                let mut values = head.headers.get_all(name).iter();
+                match (values.next(), values.next()) {
+                    (Some(value), None) => {
+                        let text = decode_bytes(value.as_bytes())?;
+                        Ok(Named::Read(
+                            class.clone(),
+                            Key::text(text).map_err(Rejection::Key)?,
+                        ))
+                    }
                     _ => Err(Rejection::KeyHeader {
                         name: name.clone(),
-                        count: values.len(),
+                        count: head.headers.get_all(name).iter().count(),
                     }),
                 }
+            }
+            KeySource::Head(function) => {
+                let (class, key) = function.find(head).map_err(Rejection::Unnamed)?;
+                Ok(Named::Read(class, key))
             }
         }
     }
 }
 
-#[derive(Clone, Debug)]
-pub(super) struct Pattern {
-    pub(super) text: String,
-    segments: Vec<Segment>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Segment {
-    Literal(String),
-    Key,
-    Any,
-}
-
-impl Pattern {
-    fn parse(text: &str) -> Result<Pattern, ConfigError> {
-        let Some(rest) = text.strip_prefix('/') else {
-            return Err(ConfigError::NotAbsolute {
-                pattern: text.to_owned(),
-            });
-        };
-        let segments: Option<Vec<Segment>> = rest.split('/').map(Segment::parse).collect();
-        match segments {
-            Some(segments) => Ok(Pattern {
-                text: text.to_owned(),
-                segments,
-            }),
-            None => Err(ConfigError::MalformedSegment {
-                pattern: text.to_owned(),
-                segment: rest
-                    .split('/')
-                    .find(|segment| Segment::parse(segment).is_none())
-                    .unwrap_or_default()
-                    .to_owned(),
-            }),
-        }
-    }
-
-    fn matches(&self, path: &str) -> bool {
-        let Some(rest) = path.strip_prefix('/') else {
-            return false;
-        };
-        let mut parts = rest.split('/');
-        let all = self.segments.iter().all(|segment| match (segment, parts.next()) {
-            (_, None) => false,
-            (Segment::Literal(literal), Some(part)) => literal == part,
-            (Segment::Key | Segment::Any, Some(_)) => true,
-        });
-        all && parts.next().is_none()
-    }
-
-    fn key(&self, path: &str) -> Result<Key, Rejection> {
-        let parts = path.strip_prefix('/').unwrap_or_default().split('/');
-        let keys: Vec<Cow<'_, str>> = self
-            .segments
-            .iter()
-            .zip(parts)
-            .filter(|(segment, _)| **segment == Segment::Key)
-            .map(|(_, part)| decode(part.as_bytes()))
-            .collect::<Result<_, _>>()?;
-        match &keys[..] {
-            [key] => Key::text(key.as_ref()),
-            parts => Key::composite(&parts.iter().map(AsRef::as_ref).collect::<Vec<_>>()),
-        }
-        .map_err(Rejection::Key)
-    }
-
-    fn overlaps(&self, other: &Pattern) -> bool {
-        let both = |(a, b): (&Segment, &Segment)| match (a, b) {
-            (Segment::Literal(a), Segment::Literal(b)) => a == b,
-            _ => true,
-        };
-        self.segments.len() == other.segments.len() && self.segments.iter().zip(&other.segments).all(both)
+impl From<HeaderError> for Rejection {
+    fn from(error: HeaderError) -> Rejection {
+        Rejection::Header(error)
     }
 }
 
-impl Segment {
-    fn parse(text: &str) -> Option<Segment> {
-        if text == "*" {
-            return Some(Segment::Any);
-        }
-        if let Some(name) = text.strip_prefix('{').and_then(|text| text.strip_suffix('}')) {
-            let plain = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
-            return plain.then_some(Segment::Key);
-        }
-        (!text.contains(['{', '}', '*', '?', '#'])).then(|| Segment::Literal(text.to_owned()))
+fn share_a_method(first: &Option<Vec<Method>>, second: &Option<Vec<Method>>) -> bool {
+    match (first, second) {
+        (None, None) => true,
+        (Some(named), None) | (None, Some(named)) => named.iter().any(|method| !method.is_safe()),
+        (Some(first), Some(second)) => first.iter().any(|method| second.contains(method)),
     }
 }
 
-/// Percent-decodes once. `%` that begins no pair of hexadecimal digits stands for itself, as routers read it.
-fn decode(bytes: &[u8]) -> Result<Cow<'_, str>, Rejection> {
-    percent_decode(bytes)
-        .decode_utf8()
-        .map_err(|_| Rejection::KeyNotUtf8)
+fn overlap(first: &Pattern, second: &Pattern) -> ConfigError {
+    ConfigError::Overlap {
+        first: first.text.clone(),
+        second: second.text.clone(),
+    }
 }

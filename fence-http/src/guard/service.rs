@@ -2,46 +2,44 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use fence_core::Claim;
 use http::header::EXPECT;
-use http::{Extensions, Method, Request, Response};
+use http::request::Parts;
+use http::{Request, Response};
 use http_body::Body;
 use tower::Service;
 
 use super::body::{GuardedBody, Rest};
-use super::future::{Check, ResponseFuture, Watch};
+use super::future::{Check, ResponseFuture, Watch, count, refuse};
 use super::layer::Settings;
+use super::presented::Presented;
 use super::rejection::Rejection;
 use super::rule::{Found, Rules};
-use crate::header::FencingToken;
-
-/// The claim that the layer put into a request's extensions.
-///
-/// It is what the request presents, no more: the write's own transaction decides.
-///
-/// # Errors
-///
-/// [`NoClaim`] when no layer did, so that a handler which was mounted without its guard fails closed.
-pub fn claim(extensions: &Extensions) -> Result<&Claim, NoClaim> {
-    extensions.get().ok_or(NoClaim)
-}
-
-/// The request carries no claim: its route is exempt, its method is safe, or no [`FenceLayer`](super::FenceLayer) stands
-/// before it. Mend the service; do not write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no fencing layer left a claim in this request")]
-pub struct NoClaim;
+use crate::coverage::{Probe, Probed};
 
 /// Service that requires a fencing token of every mutating request. See the [module](crate::guard).
 #[derive(Clone, Debug)]
 pub struct Guard<S> {
     inner: S,
     rules: Arc<Rules>,
-    settings: Settings,
+    settings: Arc<Settings>,
+}
+
+/// What becomes of a request.
+enum Verdict {
+    /// It needs no token.
+    Free,
+    /// It presents this; `observed` where nothing is refused.
+    Presented { presented: Presented, observed: bool },
+    /// It is not let in, or only counted where that is `observed`.
+    Rejected {
+        rejection: Rejection,
+        rule: Option<usize>,
+        observed: bool,
+    },
 }
 
 impl<S> Guard<S> {
-    pub(super) fn new(inner: S, rules: Arc<Rules>, settings: Settings) -> Guard<S> {
+    pub(super) fn new(inner: S, rules: Arc<Rules>, settings: Arc<Settings>) -> Guard<S> {
         Guard {
             inner,
             rules,
@@ -49,40 +47,45 @@ impl<S> Guard<S> {
         }
     }
 
-    /// What the request claims, and the pattern of its rule; nothing when it needs no token.
-    fn examine<B>(&self, request: &Request<B>) -> Result<Option<(Claim, String)>, Rejection> {
-        if is_safe(request.method()) {
-            return Ok(None);
-        }
-        let path = request.uri().path();
-        let rule = match self.rules.find(request.method(), path) {
-            Found::Exempt => return Ok(None),
-            Found::Rule(rule) => rule,
-            Found::Nothing => {
-                return Err(Rejection::NoRule {
-                    method: request.method().clone(),
-                    path: path.to_owned(),
-                });
+    fn examine(&self, head: &Parts) -> Verdict {
+        let observe = self.settings.observe;
+        let path = head.uri.path();
+        match self.rules.find(&head.method, path) {
+            Found::Free => Verdict::Free,
+            Found::Rule(number, rule) => {
+                let observed = observe || rule.observed;
+                match self.rules.present(number, head) {
+                    Ok(presented) => Verdict::Presented { presented, observed },
+                    Err(rejection) => Verdict::Rejected {
+                        rejection,
+                        rule: Some(number),
+                        observed,
+                    },
+                }
             }
-        };
-        let header = FencingToken::from_headers(request.headers()).map_err(Rejection::Header)?;
-        let claim = Claim {
-            class: rule.class.clone(),
-            key: rule.key(path, request.headers())?,
-            token: header.token,
-            grant_id: header.grant_id,
-        };
-        Ok(Some((claim, rule.pattern.text.clone())))
+            Found::Nothing => Verdict::Rejected {
+                rejection: Rejection::NoRule {
+                    method: head.method.clone(),
+                    path: path.to_owned(),
+                },
+                rule: None,
+                observed: observe,
+            },
+        }
+    }
+
+    fn route(&self, rule: Option<usize>) -> Option<&str> {
+        rule.map(|number| self.rules.rule(number).pattern.text.as_str())
     }
 }
 
 impl<S, ReqB, ResB> Service<Request<ReqB>> for Guard<S>
 where
     S: Service<Request<GuardedBody<ReqB>>, Response = Response<ResB>>,
-    ReqB: Body,
+    ReqB: Body + Unpin,
     ResB: From<Bytes>,
 {
-    type Response = S::Response;
+    type Response = Response<ResB>;
     type Error = S::Error;
     type Future = ResponseFuture<S::Future, ReqB, ResB>;
 
@@ -90,45 +93,72 @@ where
         self.inner.poll_ready(cx)
     }
 
-    fn call(&mut self, mut request: Request<ReqB>) -> Self::Future {
-        let linger = self.settings.linger;
-        let version = request.version();
-        let expects_continue = request.headers().contains_key(EXPECT);
-        match self.examine(&request) {
-            Err(rejection) => {
-                let body = (!expects_continue).then(|| Box::pin(request.into_body()));
-                ResponseFuture::refused(rejection, body, linger, version)
+    fn call(&mut self, request: Request<ReqB>) -> Self::Future {
+        let (mut head, body) = request.into_parts();
+        let verdict = self.examine(&head);
+        if head.extensions.get::<Probe>().is_some() {
+            let response = Probed::from(&verdict).into_response();
+            return ResponseFuture::answered(response, None, &self.settings, head.version);
+        }
+        match verdict {
+            Verdict::Free => self.pass(head, body),
+            Verdict::Rejected {
+                rejection,
+                rule,
+                observed: true,
+            } => {
+                count(&self.settings, &rejection, self.route(rule), true);
+                self.pass(head, body)
             }
-            Ok(None) => {
-                let request = request.map(|body| GuardedBody::new(body, None));
-                ResponseFuture::passed(self.inner.call(request))
+            Verdict::Rejected { rejection, rule, .. } => {
+                let response = refuse(rejection, self.route(rule), &self.settings);
+                let body = (!head.headers.contains_key(EXPECT)).then_some(body);
+                ResponseFuture::answered(response, body, &self.settings, head.version)
             }
-            Ok(Some((claim, route))) => {
+            Verdict::Presented { presented, observed } => {
                 let check = self.settings.strict.then(|| Check {
-                    claim: claim.clone(),
-                    method: request.method().clone(),
-                    route,
+                    presented: presented.clone(),
+                    method: head.method.clone(),
+                    observed,
                 });
-                request.extensions_mut().insert(claim);
-                let rest = Rest::new();
+                // A body that is over has no rest.
+                let rest = (!body.is_end_stream()).then(Rest::new);
                 let watch = Watch {
-                    rest: rest.share(),
-                    expects_continue,
+                    rest: rest.as_ref().map(Rest::share),
+                    expects_continue: head.headers.contains_key(EXPECT),
                     check,
-                    linger,
-                    version,
+                    settings: Arc::clone(&self.settings),
+                    version: head.version,
                 };
-                let request = request.map(|body| GuardedBody::new(body, Some(rest)));
+                head.extensions.insert(presented);
+                let request = Request::from_parts(head, GuardedBody::new(body, rest));
                 ResponseFuture::guarded(self.inner.call(request), watch)
             }
         }
     }
 }
 
-/// RFC 9110, 9.2.1. A method that is not known to be safe is not.
-fn is_safe(method: &Method) -> bool {
-    matches!(
-        *method,
-        Method::GET | Method::HEAD | Method::OPTIONS | Method::TRACE
-    )
+impl<S> Guard<S> {
+    fn pass<ReqB, ResB>(&mut self, head: Parts, body: ReqB) -> ResponseFuture<S::Future, ReqB, ResB>
+    where
+        S: Service<Request<GuardedBody<ReqB>>, Response = Response<ResB>>,
+        ReqB: Body + Unpin,
+        ResB: From<Bytes>,
+    {
+        let request = Request::from_parts(head, GuardedBody::new(body, None));
+        ResponseFuture::passed(self.inner.call(request))
+    }
+}
+
+impl From<&Verdict> for Probed {
+    fn from(verdict: &Verdict) -> Probed {
+        match verdict {
+            Verdict::Free => Probed::Exempt,
+            Verdict::Presented { observed: true, .. } | Verdict::Rejected { observed: true, .. } => {
+                Probed::Observed
+            }
+            Verdict::Presented { .. } | Verdict::Rejected { rule: Some(_), .. } => Probed::Guarded,
+            Verdict::Rejected { rule: None, .. } => Probed::Closed,
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use axum::Router;
 use axum::routing::{any, post as on_post};
-use fence_http::ConfigError;
+use fence_http::coverage::{CoverageError, Route, coverage};
 use http::Method;
 use tower::{Layer, ServiceExt};
 
@@ -39,8 +39,9 @@ async fn a_wrapped_service_has_no_unguarded_mutating_route() {
 
 #[tokio::test]
 async fn an_exempt_route_is_exempt_for_its_method_alone() {
-    let service = layer()
+    let service = building()
         .exempt(Method::POST, "/accounts")
+        .build()
         .unwrap()
         .layer(Router::new().fallback(any(write)));
     for (method, expected) in [
@@ -57,16 +58,6 @@ async fn an_exempt_route_is_exempt_for_its_method_alone() {
 }
 
 #[tokio::test]
-async fn a_layer_without_rules_lets_nothing_write() {
-    let service = FenceLayer::new().layer(Router::new().fallback(any(write)));
-    let response = service
-        .oneshot(with_token("/accounts", r#""40";grant="a""#))
-        .await
-        .unwrap();
-    problem(response, StatusCode::NOT_FOUND, "no-rule").await;
-}
-
-#[tokio::test]
 async fn a_handler_mounted_without_its_layer_finds_no_claim() {
     let router: Router = Router::new().fallback(any(write));
     let response = router
@@ -76,43 +67,87 @@ async fn a_handler_mounted_without_its_layer_finds_no_claim() {
     assert_eq!(text(response).await, "WROTE without a claim");
 }
 
-#[test]
-fn patterns_that_cannot_be_told_apart_are_refused() {
-    let overlap = |second: &str| layer().guard(class(), second).unwrap_err();
-    for second in [
-        "/accounts/{id}/transfers",
-        "/accounts/{id}/{what}",
-        "/accounts/special/{what}",
-        "/*/*/{id}",
-    ] {
-        assert_eq!(
-            overlap(second),
-            ConfigError::Overlap {
-                first: "/accounts/{id}/transfers".to_owned(),
-                second: second.to_owned()
-            }
-        );
-    }
-    assert!(layer().exempt(Method::POST, "/accounts/*/transfers").is_err());
-    assert!(layer().guard(class(), "/accounts/{id}/fence").is_ok());
+/// A service of which some routes are guarded, one is exempt, and some came late.
+fn leaky() -> Router {
+    let layer = building().exempt(Method::POST, "/accounts").build().unwrap();
+    Router::new()
+        .route("/accounts", on_post(write).get(write))
+        .route("/accounts/{id}/transfers", on_post(write))
+        .layer(layer)
+        .merge(Router::new().route("/late/{id}", on_post(write)))
+        .nest(
+            "/api",
+            Router::new().route("/x", on_post(write)).fallback(any(write)),
+        )
 }
 
-#[test]
-fn malformed_patterns_are_refused() {
-    let refused = |pattern: &str| FenceLayer::new().guard(class(), pattern).unwrap_err();
-    assert!(matches!(
-        refused("accounts/{id}"),
-        ConfigError::NotAbsolute { .. }
-    ));
-    assert!(matches!(refused("/accounts"), ConfigError::NoKey { .. }));
-    for segment in ["{}", "{id", "id}", "{a}{b}", "a*", "**", "{i d}", "x?y"] {
-        let pattern = format!("/accounts/{segment}/{{id}}");
-        assert_eq!(
-            refused(&pattern),
-            ConfigError::MalformedSegment {
-                segment: segment.to_owned(),
-                pattern
-            }
-        );
+fn shown(routes: &[Route]) -> Vec<String> {
+    let posts = routes.iter().filter(|route| route.method == Method::POST);
+    posts.map(ToString::to_string).collect()
+}
+
+#[tokio::test]
+async fn late_merges_and_fallbacks_are_listed_as_unguarded() {
+    let found = coverage(leaky()).await.unwrap();
+    let late = "POST /late/{id}";
+    let nested = [
+        "POST /api",
+        "POST /api/no-such-route",
+        "POST /api/x",
+        "POST /api/x/",
+    ];
+    assert_eq!(shown(&found.unguarded), [&nested[..], &[late]].concat());
+    let fallback = Route {
+        method: Method::DELETE,
+        path: "/api/no-such-route".to_owned(),
+    };
+    assert!(found.unguarded.contains(&fallback), "by every method");
+    assert_eq!(shown(&found.guarded), ["POST /accounts/{id}/transfers"]);
+    assert_eq!(shown(&found.exempt), ["POST /accounts"]);
+}
+
+#[tokio::test]
+async fn around_the_finished_service_nothing_is_unguarded() {
+    let late = Router::new()
+        .route("/accounts/{id}/transfers", on_post(write))
+        .merge(Router::new().route("/late/{id}", on_post(write)))
+        .fallback(any(write));
+    let found = coverage(layer().layer(late.clone())).await.unwrap();
+    assert_eq!(found.unguarded, []);
+    let observed = building().observe().build().unwrap().layer(late);
+    let found = coverage(observed).await.unwrap();
+    assert_eq!((found.unguarded, found.guarded), (vec![], vec![]));
+    assert!(found.observed.iter().any(|route| route.path == "/late/{id}"));
+}
+
+#[tokio::test]
+async fn a_service_that_shows_no_routes_is_not_called_covered() {
+    let service =
+        tower::service_fn(|_| async { Ok::<_, std::convert::Infallible>(Response::new(Body::empty())) });
+    let found = coverage(Silent(service)).await;
+    assert!(matches!(found, Err(CoverageError::NoRoutes)));
+}
+
+/// A service whose `Debug` text says nothing.
+#[derive(Clone)]
+struct Silent<S>(S);
+
+impl<S> std::fmt::Debug for Silent<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Silent")
+    }
+}
+
+impl<S: tower::Service<R>, R> tower::Service<R> for Silent<S> {
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = S::Future;
+
+    fn poll_ready(&mut self, cx: &mut std::task::Context<'_>) -> std::task::Poll<Result<(), S::Error>> {
+        self.0.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: R) -> S::Future {
+        self.0.call(request)
     }
 }

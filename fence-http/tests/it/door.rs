@@ -2,7 +2,7 @@
 
 use axum::Router;
 use axum::routing::any;
-use fence_http::{Guard, HeaderError, ProblemKind, Rejection};
+use fence_http::{Guard, HeaderError, ProblemKind, Rejection, Rule};
 use http::Method;
 use tower::{Layer, ServiceExt};
 
@@ -164,8 +164,10 @@ async fn a_key_that_is_no_key_is_a_400() {
 
 #[tokio::test]
 async fn a_key_in_a_header_comes_exactly_once() {
-    let layer = FenceLayer::new()
-        .guard_by_header(class(), "/payments", http::HeaderName::from_static("x-account"))
+    let account = http::HeaderName::from_static("x-account");
+    let layer = FenceLayer::builder()
+        .rule(Rule::by_header(class(), "/payments", account))
+        .build()
         .unwrap();
     let service = layer.layer(Router::new().fallback(any(write)));
     for (accounts, expected) in [(&["a%20b"][..], 200), (&[], 400), (&["a", "b"], 400)] {
@@ -184,8 +186,9 @@ async fn a_key_in_a_header_comes_exactly_once() {
 
 #[tokio::test]
 async fn several_parameters_make_a_composite_key() {
-    let layer = FenceLayer::new()
+    let layer = FenceLayer::builder()
         .guard(class(), "/v1/*/tenants/{tenant}/accounts/{id}")
+        .build()
         .unwrap();
     let service = layer.layer(Router::new().fallback(any(write)));
     let request = with_token("/v1/beta/tenants/a%2Fb/accounts/c", r#""40""#);

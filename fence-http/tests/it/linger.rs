@@ -27,7 +27,7 @@ async fn read(body: Bytes) -> String {
 }
 
 async fn serve(router: Router, linger: Linger) -> SocketAddr {
-    let service = layer().linger(linger).layer(router);
+    let service = building().linger(linger).build().unwrap().layer(router);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move { axum::serve(listener, Shared::new(service)).await });

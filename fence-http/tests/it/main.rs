@@ -4,15 +4,21 @@
     reason = "a test that cannot go on has failed, and says where"
 )]
 
+mod builder;
+mod client;
+mod cors;
 mod coverage;
 mod door;
+mod extract;
+mod http2;
 mod linger;
+mod observe;
 mod problems;
 mod strict;
 
 use axum::body::Body;
-use fence_core::{Claim, ClassName, Effect, Receipt};
-use fence_http::{FENCING_TOKEN, FenceLayer};
+use fence_core::{ClassName, Effect, Receipt};
+use fence_http::{FENCING_TOKEN, FenceLayer, FenceLayerBuilder};
 use http::{Extensions, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use serde_json::Value;
@@ -24,9 +30,11 @@ fn class() -> ClassName {
 
 /// The layer as a payments service uses it.
 fn layer() -> FenceLayer {
-    FenceLayer::new()
-        .guard(class(), "/accounts/{id}/transfers")
-        .unwrap()
+    building().build().unwrap()
+}
+
+fn building() -> FenceLayerBuilder {
+    FenceLayer::builder().guard(class(), "/accounts/{id}/transfers")
 }
 
 /// A handler that writes, answering what it would have written under.
@@ -39,8 +47,8 @@ async fn write(extensions: Extensions) -> Response<Body> {
         Err(_) => "WROTE without a claim".to_owned(),
     };
     let mut response = Response::new(Body::from(text));
-    if let Some(claim) = extensions.get::<Claim>() {
-        let receipt = Receipt::danger_assume(claim.clone(), Effect::Applied);
+    if let Ok(claim) = fence_http::claim(&extensions) {
+        let receipt = Receipt::danger_assume(claim, Effect::Applied);
         response.extensions_mut().insert(receipt);
     }
     response

@@ -30,7 +30,10 @@ fn each_kind_has_its_own_type_and_its_status() {
     for (kind, status) in KINDS {
         assert_eq!(kind.status().as_u16(), status, "{kind:?}");
         assert!(types.insert(kind.uri()), "{kind:?} shares its type");
+        assert_eq!(ProblemKind::from_uri(kind.uri()), Some(kind));
     }
+    assert_eq!(ProblemKind::ALL.map(|kind| kind.uri()).len(), types.len());
+    assert_eq!(ProblemKind::from_uri("urn:fence:problem:other"), None);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use axum::Router;
 use axum::routing::any;
-use fence_core::{Key, Token};
+use fence_core::{Claim, Key, Token};
 use tower::{Layer, ServiceExt};
 
 use super::*;
@@ -20,8 +20,8 @@ async fn answer(strict: bool, status: StatusCode, receipt: Option<Receipt>) -> R
             response
         }
     };
-    let layer = if strict { layer().strict() } else { layer() };
-    let service = layer.layer(Router::new().fallback(any(handler)));
+    let layer = if strict { building().strict() } else { building() };
+    let service = layer.build().unwrap().layer(Router::new().fallback(any(handler)));
     service
         .oneshot(with_token("/accounts/acct-1/transfers", r#""40";grant="a""#))
         .await

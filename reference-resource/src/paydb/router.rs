@@ -28,12 +28,14 @@ pub(super) fn service(pool: PgPool) -> Guard<Router> {
         .method_not_allowed_fallback(async |method: Method| Problem::from(Own::wrong_method(&method)))
         .with_state(pool);
     let class = ClassName::new("paydb.account").expect("a class name");
-    let layer = FenceLayer::new()
+    let layer = FenceLayer::builder()
         .guard(class.clone(), "/accounts/{id}/transfers")
-        .and_then(|layer| layer.guard(class, "/accounts/{id}/fence"))
-        .and_then(|layer| layer.exempt(Method::POST, "/accounts"))
+        .guard(class, "/accounts/{id}/fence")
+        .exempt(Method::POST, "/accounts")
+        .strict()
+        .build()
         .expect("patterns that do not overlap");
-    layer.strict().layer(router)
+    layer.layer(router)
 }
 
 async fn healthz(state: axum::extract::State<PgPool>) -> Result<StatusCode, Problem> {

@@ -4,8 +4,9 @@ use axum::body::Body;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::Response;
-use axum::{Extension, Json};
+use axum::Json;
 use fence_core::{Claim, Effect};
+use fence_http::axum::Presented;
 use fence_pg::sqlx::Guarded;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use sqlx::PgPool;
@@ -18,7 +19,7 @@ use super::order::{IdempotencyKey, Order};
 /// `POST /accounts/{id}/transfers`
 pub(super) async fn create(
     State(pool): State<PgPool>,
-    Extension(claim): Extension<Claim>,
+    Presented(claim): Presented,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
@@ -69,7 +70,7 @@ pub(super) async fn list(
 /// `POST /accounts/{id}/fence`
 pub(super) async fn fence(
     State(pool): State<PgPool>,
-    Extension(claim): Extension<Claim>,
+    Presented(claim): Presented,
 ) -> Result<Response, Problem> {
     let receipt = commit_in_time(async { Ok(fence_pg::sqlx::raise_mark(&pool, &claim).await?) }).await?;
     Ok(with_receipt(receipt, StatusCode::NO_CONTENT))
