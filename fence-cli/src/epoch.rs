@@ -56,7 +56,7 @@ async fn init(arguments: &InitArguments) -> Result<Ending, Failure> {
     let connecting = EtcdStore::connect(&arguments.etcd, &arguments.prefix, arguments.tier.clone());
     let store = connecting.await.map_err(|error| match error {
         ConnectError::Store(_) => Failure::service(error),
-        ConnectError::NoEndpoint | ConnectError::Prefix { .. } => Failure::usage(error),
+        _ => Failure::usage(error),
     })?;
     let begun = store.init(arguments.epoch, &arguments.reason).await;
     let record = begun.map_err(|error| match error {

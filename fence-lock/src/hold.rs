@@ -1,10 +1,13 @@
 //! A live grant on the holder's side.
 
 use std::fmt;
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 
-use fence_core::{Claim, ClassName, Grant, GrantId, Key, Phase, Token};
-use tokio::sync::watch;
+use fence_core::{BootInstant, Claim, ClassName, Grant, GrantId, Key, Phase, Token};
+use tokio_util::sync::CancellationToken;
 
 use crate::error::StoreError;
 use crate::session::Inner;
@@ -22,7 +25,10 @@ pub struct Hold {
     session: Arc<Inner>,
     attempt: Arc<Attempt>,
     grant: Grant,
-    ended: watch::Sender<bool>,
+    /// Cancelled once the session is fenced, or this hold is over by itself.
+    lost: CancellationToken,
+    /// When it has lasted as long as a hold may.
+    until: Option<BootInstant>,
     settled: bool,
 }
 
@@ -35,15 +41,27 @@ pub enum NotHeld {
     /// The deadline has passed or the lease is gone. Stop; acquire again under a new session.
     #[error("the hold is fenced: its deadline has passed or its lease is gone")]
     Fenced,
+    /// The hold has lasted for as long as its session allows. Stop; acquire again. Where work needs longer than that, allow
+    /// longer holds.
+    #[error("the hold has lasted longer than its session allows")]
+    Overlong,
 }
 
 impl Hold {
-    pub(crate) fn new(session: Arc<Inner>, attempt: Arc<Attempt>, grant: Grant) -> Hold {
+    pub(crate) fn new(
+        session: Arc<Inner>,
+        attempt: Arc<Attempt>,
+        grant: Grant,
+        granted: BootInstant,
+    ) -> Hold {
+        let lost = session.state.lost().child_token();
+        let until = session.longest_hold.map(|longest| granted.after(longest));
         Hold {
             session,
             attempt,
             grant,
-            ended: watch::Sender::new(false),
+            lost,
+            until,
             settled: false,
         }
     }
@@ -54,11 +72,7 @@ impl Hold {
     ///
     /// [`NotHeld`] after a keepalive failed, and for good after the deadline, whichever task looks first.
     pub fn token(&self) -> Result<Token, NotHeld> {
-        match self.session.state.phase() {
-            Phase::Live => Ok(self.grant.token),
-            Phase::Draining => Err(NotHeld::Draining),
-            Phase::Fenced => Err(NotHeld::Fenced),
-        }
+        self.held().and(Ok(self.grant.token))
     }
 
     /// What a request of work that starts now presents: class, key, token and grant id.
@@ -67,7 +81,7 @@ impl Hold {
     ///
     /// [`NotHeld`], as for [`Hold::token`].
     pub fn claim(&self) -> Result<Claim, NotHeld> {
-        self.token().map(|_| self.grant.claim())
+        self.held().map(|()| self.grant.claim())
     }
 
     /// The class of the lock.
@@ -91,18 +105,65 @@ impl Hold {
         self.session.state.phase()
     }
 
-    /// Resolves when the hold is over: fenced, or released. Work under it should stop then; the future may outlive the
-    /// hold and move to another task.
-    pub fn fenced(&self) -> impl Future<Output = ()> + Send + use<> {
-        let session = self.session.state.fenced();
-        let mut ended = self.ended.subscribe();
+    /// Resolves when a keepalive has failed, or the hold is over: no new work should start. A keepalive that is answered before
+    /// the deadline ends the draining; then ask anew. The future may outlive the hold and move to another task.
+    pub fn draining(&self) -> impl Future<Output = ()> + Send + use<> {
+        let (draining, lost) = (self.session.state.draining_token(), self.lost.clone());
         async move {
             tokio::select! {
-                () = session => {}
-                // An error means that the hold was dropped.
-                _ = ended.wait_for(|ended| *ended) => {}
+                () = draining.cancelled() => {}
+                () = lost.cancelled() => {}
             }
         }
+    }
+
+    /// The session's draining as a token, cancelled once: at the first keepalive that fails from now on, or at the deadline.
+    pub fn draining_token(&self) -> CancellationToken {
+        self.session.state.draining_token()
+    }
+
+    /// Resolves when the hold is over: fenced, overlong, or released. Work under it should stop then; the future may outlive
+    /// the hold and move to another task.
+    pub fn lost(&self) -> impl Future<Output = ()> + Send + use<> {
+        self.lost.clone().cancelled_owned()
+    }
+
+    /// [`Hold::lost`] as a token. Cancelling it ends nothing.
+    pub fn lost_token(&self) -> CancellationToken {
+        self.lost.child_token()
+    }
+
+    /// Runs `work` while the hold lasts, and drops it at its next await once the hold is over. The work reads its token from
+    /// the hold, and starts nothing new while that says no; work that blocks between two awaits is stopped late, which
+    /// [`Session::overruns`](crate::Session::overruns) counts.
+    ///
+    /// # Errors
+    ///
+    /// [`NotHeld`] when the hold was draining or over before the work began, or was over before the work ended: `Fenced` or
+    /// `Overlong`. What the work had sent may have landed.
+    pub async fn run<F: Future>(&self, work: F) -> Result<F::Output, NotHeld> {
+        self.held()?;
+        let mut work = pin!(work);
+        let mut lost = pin!(self.lost.cancelled());
+        poll_fn(|cx| {
+            if let Some(over) = self.over() {
+                return Poll::Ready(Err(over));
+            }
+            let polled = work.as_mut().poll(cx);
+            let over = self.over();
+            if over.is_some() {
+                self.session.state.count_overrun();
+            }
+            match (polled, over) {
+                (Poll::Ready(output), _) => Poll::Ready(Ok(output)),
+                (Poll::Pending, Some(over)) => Poll::Ready(Err(over)),
+                (Poll::Pending, None) => lost
+                    .as_mut()
+                    .poll(cx)
+                    .map(|()| Err(self.over().unwrap_or(NotHeld::Fenced))),
+            }
+        })
+        .await
     }
 
     /// Frees the lock, if this grant still holds it; a later grant of the same lock is never touched. Await the work
@@ -113,7 +174,7 @@ impl Hold {
     /// [`StoreError`] when the store did not answer. The hold is over all the same, and its session goes on trying to
     /// free the lock until it succeeds or ends.
     pub async fn release(mut self) -> Result<Release, StoreError> {
-        self.ended.send_replace(true);
+        self.lost.cancel();
         let outcome = self.session.store.release(&self.attempt, self.minted()).await;
         self.settled = true;
         match &outcome {
@@ -123,6 +184,40 @@ impl Hold {
                 .release_again(Arc::clone(&self.attempt), self.minted()),
         }
         outcome
+    }
+
+    /// Ends the hold when it has lasted as long as a hold may.
+    pub(crate) fn watch_length(&self) {
+        if let Some(until) = self.until {
+            let (attempt, lost) = (Arc::clone(&self.attempt), self.lost.clone());
+            self.session.end_overlong(attempt, self.minted(), lost, until);
+        }
+    }
+
+    /// Whether new work may start, by the clock and not by what a timer has done yet.
+    fn held(&self) -> Result<(), NotHeld> {
+        let phase = self.session.state.phase();
+        match (self.over_in(phase), phase) {
+            (Some(over), _) => Err(over),
+            (None, Phase::Draining) => Err(NotHeld::Draining),
+            (None, Phase::Live | Phase::Fenced) => Ok(()),
+        }
+    }
+
+    /// Why the hold is over, if it is.
+    fn over(&self) -> Option<NotHeld> {
+        self.over_in(self.session.state.phase())
+    }
+
+    fn over_in(&self, phase: Phase) -> Option<NotHeld> {
+        if phase == Phase::Fenced {
+            return Some(NotHeld::Fenced);
+        }
+        let now = || self.session.state.clock.now();
+        let overlong = self
+            .until
+            .is_some_and(|until| self.lost.is_cancelled() || now() >= until);
+        overlong.then_some(NotHeld::Overlong)
     }
 
     pub(crate) fn attempt(&self) -> &Attempt {
@@ -139,6 +234,7 @@ impl Hold {
 impl Drop for Hold {
     fn drop(&mut self) {
         if !self.settled {
+            self.lost.cancel();
             self.session
                 .release_dropped(Arc::clone(&self.attempt), self.minted());
         }

@@ -1,6 +1,7 @@
 //! A live grant of several keys.
 
 use fence_core::{Claim, ClassName, GrantId, Phase, Token};
+use tokio_util::sync::CancellationToken;
 
 use crate::error::StoreError;
 use crate::hold::{Hold, NotHeld};
@@ -65,9 +66,33 @@ impl HoldAll {
         self.hold.phase()
     }
 
-    /// Resolves when the hold is over: fenced, or released.
-    pub fn fenced(&self) -> impl Future<Output = ()> + Send + use<> {
-        self.hold.fenced()
+    /// Resolves when a keepalive has failed, or the hold is over, as for [`Hold::draining`].
+    pub fn draining(&self) -> impl Future<Output = ()> + Send + use<> {
+        self.hold.draining()
+    }
+
+    /// The session's draining as a token, as for [`Hold::draining_token`].
+    pub fn draining_token(&self) -> CancellationToken {
+        self.hold.draining_token()
+    }
+
+    /// Resolves when the hold is over: fenced, overlong, or released.
+    pub fn lost(&self) -> impl Future<Output = ()> + Send + use<> {
+        self.hold.lost()
+    }
+
+    /// [`HoldAll::lost`] as a token. Cancelling it ends nothing.
+    pub fn lost_token(&self) -> CancellationToken {
+        self.hold.lost_token()
+    }
+
+    /// Runs `work` while the hold lasts, and drops it at its next await once the hold is over.
+    ///
+    /// # Errors
+    ///
+    /// [`NotHeld`], as for [`Hold::run`].
+    pub async fn run<F: Future>(&self, work: F) -> Result<F::Output, NotHeld> {
+        self.hold.run(work).await
     }
 
     /// Frees every lock that this grant still holds; later grants are never touched. Await the work under the hold first.

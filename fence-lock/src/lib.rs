@@ -33,12 +33,12 @@
 //!
 //! It does not notice that a store lost its history, beyond a cluster id that changed and a revision that fell under the
 //! eyes of one process: after any restore an operator must raise the epoch. It does not notice a task that hangs in a
-//! process that still renews, nor a hold whose key an operator deleted. It speaks to etcd without TLS and without a user,
-//! and to PostgreSQL without TLS.
+//! process that still renews, unless holds are given a [longest length](SessionConfig::longest_hold), nor a hold whose key an
+//! operator deleted.
 //! Linux only: deadlines count suspended time on `CLOCK_BOOTTIME`.
 //!
-//! A request to etcd that fails is not tried again behind the caller's back, since it may have landed: the first one after
-//! etcd restarted may be such a one.
+//! A change to etcd that fails is not tried again behind the caller's back, since it may have landed: the first one after
+//! etcd restarted may be such a one. The next one goes to the next of its members.
 
 mod clock;
 #[cfg(feature = "conformance")]
@@ -48,22 +48,27 @@ mod etcd;
 mod hold;
 mod hold_all;
 mod keys;
+mod look;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod session;
 mod store;
+mod tls;
 
 pub use clock::{BootClock, Clock};
 pub use error::{AcquireError, OpenError, RenewError, SealReason, StoreError};
 pub use etcd::{
-    ConnectError, EpochRecord, EtcdStore, GrantEvent, GrantWatch, Holder, InitError, Revoked, WatchError,
+    ConnectError, EpochRecord, EtcdOptions, EtcdStore, GrantEvent, GrantWatch, Holder, InitError,
+    MemberVersion, Revoked, VersionWarning, WatchError,
 };
 pub use hold::{Hold, NotHeld};
 pub use hold_all::HoldAll;
 pub use keys::{Keys, NoKeys};
+pub use look::{HeldBy, LockState, Waiting};
 #[cfg(feature = "postgres")]
 pub use postgres::{INSTALL, PostgresConnectError, PostgresStore, SqlFile};
 pub use session::{Session, SessionConfig};
 pub use store::{
     Attempt, Lease, LockStore, Minted, Release, Renewals, SessionId, SessionIdError, SessionRegistry,
 };
+pub use tls::Tls;

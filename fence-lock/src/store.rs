@@ -6,6 +6,7 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use fence_core::{ClassName, GrantId, Token, Ttl};
 use futures_util::future::BoxFuture;
@@ -134,6 +135,7 @@ pub struct Attempt {
     class: ClassName,
     keys: Keys,
     grant_id: GrantId,
+    began_ms: u64,
     touched: AtomicBool,
     unanswered: AtomicBool,
 }
@@ -146,6 +148,9 @@ impl Attempt {
             class,
             keys: keys.into(),
             grant_id,
+            began_ms: SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX)),
             touched: AtomicBool::new(false),
             unanswered: AtomicBool::new(false),
         }
@@ -169,6 +174,11 @@ impl Attempt {
     /// The id of the grant that this attempt becomes when it succeeds.
     pub fn grant_id(&self) -> &GrantId {
         &self.grant_id
+    }
+
+    /// When this attempt was made, by this machine's clock, in milliseconds since 1970: for people, and for nothing else.
+    pub fn began_ms(&self) -> u64 {
+        self.began_ms
     }
 
     /// The store is about to send something that changes state: from here on it may land at any time, …

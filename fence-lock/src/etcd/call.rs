@@ -1,8 +1,9 @@
 //! One request to etcd: bounded, its answer checked, its error sorted.
 
+use std::io;
 use std::sync::atomic::Ordering;
 
-use etcd_client::{Client, ConnectOptions, Error, GetOptions, GetResponse, ResponseHeader, Txn, TxnResponse};
+use etcd_client::{Error, GetOptions, GetResponse, ResponseHeader, Txn, TxnResponse};
 
 use super::EtcdStore;
 use crate::error::StoreError;
@@ -18,7 +19,15 @@ impl EtcdStore {
 
     /// A transaction whose answer's age does not matter, or is looked at by the caller.
     pub(super) async fn txn_unchecked(&self, txn: Txn) -> Result<TxnResponse, StoreError> {
-        let mut client = self.client();
+        for _ in 1..self.inner.members.count() {
+            let mut client = self.client_in_turn().await?;
+            match self.bounded(client.txn(txn.clone())).await {
+                // Nothing was sent, and the next member may be there.
+                Err(error) if never_sent(&error) => {}
+                answer => return answer,
+            }
+        }
+        let mut client = self.client_in_turn().await?;
         self.bounded(client.txn(txn)).await
     }
 
@@ -39,7 +48,15 @@ impl EtcdStore {
         key: String,
         options: Option<GetOptions>,
     ) -> Result<GetResponse, StoreError> {
-        let mut client = self.client();
+        for _ in 1..self.inner.members.count() {
+            let mut client = self.client_in_turn().await?;
+            match self.bounded(client.get(key.clone(), options.clone())).await {
+                // A read may be asked again, of the next member.
+                Err(StoreError::Unreachable { .. }) => {}
+                answer => return answer,
+            }
+        }
+        let mut client = self.client_in_turn().await?;
         self.bounded(client.get(key, options)).await
     }
 
@@ -56,23 +73,24 @@ impl EtcdStore {
         Ok(())
     }
 
-    /// Waits for an answer, for so long. After a silence the next request gets a new connection: the old one may be dead
-    /// without saying so.
+    /// Waits for an answer, for so long. After none, or a connection that went, the next request is sent to the next
+    /// member, or over a new connection: the old one may be dead without saying so.
     pub(super) async fn bounded<T>(
         &self,
         request: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, StoreError> {
-        match tokio::time::timeout(self.inner.timeout, request).await {
-            Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(error)) => Err(self.sort(error)),
-            Err(_) => {
-                self.reconnect().await;
-                Err(StoreError::TimedOut {
-                    endpoints: self.endpoints(),
-                    after: self.inner.timeout,
-                })
-            }
+        let turn = self.inner.members.turn();
+        let outcome = match tokio::time::timeout(self.inner.timeout, request).await {
+            Ok(answer) => answer.map_err(|error| self.sort(error)),
+            Err(_) => Err(StoreError::TimedOut {
+                endpoints: self.endpoints(),
+                after: self.inner.timeout,
+            }),
+        };
+        if let Err(StoreError::Unreachable { .. } | StoreError::TimedOut { .. }) = &outcome {
+            self.inner.members.suspect(turn);
         }
+        outcome
     }
 
     pub(super) fn sort(&self, error: Error) -> StoreError {
@@ -83,9 +101,13 @@ impl EtcdStore {
             // UNAVAILABLE, CANCELLED, DEADLINE_EXCEEDED and UNKNOWN come from the connection as well as from etcd while it
             // has no leader; what was sent may have landed.
             Error::GRpcStatus(status) if matches!(i32::from(status.code()), 1 | 2 | 4 | 14) => {
+                let source = std::error::Error::source(&status);
                 StoreError::Unreachable {
                     endpoints: self.endpoints(),
-                    source: reason(status.message(), std::error::Error::source(&status)).into(),
+                    source: match refused(source) {
+                        Some(refused) => refused.into(),
+                        None => reason(status.message(), source).into(),
+                    },
                 }
             }
             Error::GRpcStatus(status) => StoreError::Refused {
@@ -98,44 +120,9 @@ impl EtcdStore {
         }
     }
 
-    pub(super) fn client(&self) -> Client {
-        self.inner
-            .client
-            .read()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
-            .clone()
-    }
-
-    /// A client with connections of its own. It connects at its first request.
-    pub(super) async fn new_client(&self) -> Result<Client, StoreError> {
-        connect(&self.inner.endpoints, self.inner.timeout)
-            .await
-            .map_err(|error| self.sort(error))
-    }
-
     pub(super) fn endpoints(&self) -> String {
-        self.inner.endpoints.join(", ")
+        self.inner.members.names()
     }
-
-    async fn reconnect(&self) {
-        // It fails for malformed endpoints alone, and those connected before.
-        if let Ok(client) = connect(&self.inner.endpoints, self.inner.timeout).await {
-            *self
-                .inner
-                .client
-                .write()
-                .unwrap_or_else(std::sync::PoisonError::into_inner) = client;
-        }
-    }
-}
-
-/// Makes a client; nothing is sent yet.
-pub(super) async fn connect(endpoints: &[String], timeout: std::time::Duration) -> Result<Client, Error> {
-    // A member without a leader answers with an error instead of silence.
-    let options = ConnectOptions::new()
-        .with_connect_timeout(timeout)
-        .with_require_leader(true);
-    Client::connect(endpoints, Some(options)).await
 }
 
 /// The revision of an answer, 0 for none.
@@ -155,3 +142,33 @@ fn reason(message: &str, mut source: Option<&(dyn std::error::Error + 'static)>)
     }
     reason
 }
+
+/// A connection that was refused, at the bottom of a failed call: nothing was sent over it.
+fn refused(mut source: Option<&(dyn std::error::Error + 'static)>) -> Option<io::Error> {
+    while let Some(error) = source {
+        if let Some(error) = error.downcast_ref::<io::Error>()
+            && REFUSED.contains(&error.kind())
+        {
+            return Some(io::Error::new(error.kind(), error.to_string()));
+        }
+        source = error.source();
+    }
+    None
+}
+
+/// Whether a request failed before any of it was sent.
+fn never_sent(error: &StoreError) -> bool {
+    let StoreError::Unreachable { source, .. } = error else {
+        return false;
+    };
+    source
+        .downcast_ref::<io::Error>()
+        .is_some_and(|error| REFUSED.contains(&error.kind()))
+}
+
+/// What only the opening of a connection can end in.
+const REFUSED: [io::ErrorKind; 3] = [
+    io::ErrorKind::ConnectionRefused,
+    io::ErrorKind::HostUnreachable,
+    io::ErrorKind::NetworkUnreachable,
+];

@@ -43,10 +43,15 @@ impl Layout {
         format!("{}/epoch", self.prefix)
     }
 
+    /// Everything of every lock.
+    pub(super) fn locks(&self) -> String {
+        format!("{}/lock/", self.prefix)
+    }
+
     pub(super) fn lock(&self, class: &ClassName, key: &Key) -> LockKeys {
         let key = utf8_percent_encode(key.as_str(), ESCAPED);
         LockKeys {
-            base: format!("{}/lock/{class}/{key}", self.prefix),
+            base: format!("{}{class}/{key}", self.locks()),
         }
     }
 
@@ -96,6 +101,8 @@ impl LockKeys {
 pub(super) enum LockKeyKind {
     Held,
     Released,
+    /// A place in the queue.
+    Queued,
     Other,
 }
 
@@ -105,6 +112,8 @@ impl LockKeyKind {
             LockKeyKind::Held
         } else if key.ends_with(b"/released") {
             LockKeyKind::Released
+        } else if key.rsplit(|byte| *byte == b'/').nth(1) == Some(b"queue") {
+            LockKeyKind::Queued
         } else {
             LockKeyKind::Other
         }
@@ -118,6 +127,9 @@ pub(super) struct GrantRecord {
     pub(super) key: Key,
     pub(super) grant_id: GrantId,
     pub(super) session: SessionId,
+    /// When the attempt began, by its own clock, in milliseconds since 1970; for people alone, and not in every client.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) at_ms: Option<u64>,
 }
 
 impl GrantRecord {
@@ -127,6 +139,7 @@ impl GrantRecord {
             key: key.clone(),
             grant_id: attempt.grant_id().clone(),
             session: attempt.session().clone(),
+            at_ms: Some(attempt.began_ms()),
         }
     }
 }

@@ -36,6 +36,8 @@ impl SessionRegistry for EtcdStore {
         Box::new(EtcdRenewals {
             store: self.clone(),
             lease: lease_id(session),
+            turn: self.inner.members.turn(),
+            waiting: false,
             stream: None,
         })
     }
@@ -69,6 +71,9 @@ impl EtcdStore {
 struct EtcdRenewals {
     store: EtcdStore,
     lease: i64,
+    /// The member's turn, and whether it owes an answer.
+    turn: usize,
+    waiting: bool,
     stream: Option<Stream>,
 }
 
@@ -82,19 +87,11 @@ struct Stream {
 impl Renewals for EtcdRenewals {
     fn renew(&mut self) -> BoxFuture<'_, Result<Ttl, RenewError>> {
         Box::pin(async move {
-            let Some(Stream { keeper, answers, .. }) = &mut self.stream else {
-                return self.start().await;
-            };
-            keeper
-                .keep_alive()
-                .await
-                .map_err(|error| failed(&self.store, error))?;
-            match answers.message().await {
-                Ok(Some(answer)) if answer.ttl() <= 0 => Err(RenewError::Gone),
-                Ok(Some(answer)) => usable(answer.ttl()),
-                Ok(None) => Err(ended(&self.store)),
-                Err(error) => Err(failed(&self.store, error)),
-            }
+            self.waiting = true;
+            let renewed = self.renew_on_stream().await;
+            // With an error this stream is done with, and its member under suspicion.
+            self.waiting = matches!(renewed, Err(RenewError::Failed(_)));
+            renewed
         })
     }
 
@@ -103,20 +100,47 @@ impl Renewals for EtcdRenewals {
             let Some(Stream { answers, .. }) = &mut self.stream else {
                 return std::future::pending().await;
             };
-            match answers.message().await {
+            let error = match answers.message().await {
                 Ok(Some(answer)) if answer.ttl() <= 0 => RenewError::Gone,
                 // An answer that nobody waits for: the stream is out of step.
                 Ok(_) => ended(&self.store),
                 Err(error) => failed(&self.store, error),
-            }
+            };
+            self.waiting = matches!(error, RenewError::Failed(_));
+            error
         })
     }
 }
 
+impl Drop for EtcdRenewals {
+    fn drop(&mut self) {
+        if self.waiting {
+            self.store.inner.members.suspect(self.turn);
+        }
+    }
+}
+
 impl EtcdRenewals {
+    async fn renew_on_stream(&mut self) -> Result<Ttl, RenewError> {
+        let Some(Stream { keeper, answers, .. }) = &mut self.stream else {
+            return self.start().await;
+        };
+        keeper
+            .keep_alive()
+            .await
+            .map_err(|error| failed(&self.store, error))?;
+        match answers.message().await {
+            Ok(Some(answer)) if answer.ttl() <= 0 => Err(RenewError::Gone),
+            Ok(Some(answer)) => usable(answer.ttl()),
+            Ok(None) => Err(ended(&self.store)),
+            Err(error) => Err(failed(&self.store, error)),
+        }
+    }
+
     /// Opens the stream. The client sends the first keepalive with it and waits for its answer.
     async fn start(&mut self) -> Result<Ttl, RenewError> {
         let mut client = self.store.new_client().await.map_err(RenewError::Failed)?;
+        self.turn = self.store.inner.members.turn();
         match client.lease_keep_alive(self.lease).await {
             Ok((keeper, answers)) => {
                 self.stream = Some(Stream {

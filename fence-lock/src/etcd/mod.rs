@@ -2,20 +2,22 @@
 
 mod admin;
 mod call;
+mod connect;
 mod epoch;
 mod grant;
 mod layout;
 mod lease;
+mod look;
 mod queue;
 mod release;
+mod version;
 mod watch;
 
 use std::fmt;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use etcd_client::Client;
 use fence_core::TierName;
 use futures_util::future::BoxFuture;
 
@@ -23,10 +25,13 @@ use crate::error::{AcquireError, StoreError};
 use crate::store::{Attempt, LockStore, Minted, Release};
 
 pub use admin::{Holder, Revoked};
+pub use connect::EtcdOptions;
 pub use epoch::InitError;
 pub use layout::EpochRecord;
+pub use version::{MemberVersion, VersionWarning};
 pub use watch::{GrantEvent, GrantWatch, WatchError};
 
+use connect::Members;
 use epoch::InForce;
 use layout::Layout;
 
@@ -44,7 +49,7 @@ use layout::Layout;
 /// | key | value | lease | there |
 /// |---|---|---|---|
 /// | `P/epoch` | `{"epoch", "cluster_id", "tier", "reason"}` | none | once initialised |
-/// | `P/lock/C/K/held` | `{"class", "key", "grant_id", "session"}` | the session's | while a grant holds |
+/// | `P/lock/C/K/held` | `{"class", "key", "grant_id", "session"}`, and `"at_ms"` for people | the session's | while a grant holds |
 /// | `P/lock/C/K/queue/G` | the same | the session's | while attempt `G` waits |
 /// | `P/lock/C/K/cancel/G` | the same | the session's | once attempt `G` was given up with a request on its way |
 /// | `P/lock/C/K/released` | `{"grant_id", "session", "token"}` | the session's | after a release |
@@ -84,11 +89,10 @@ pub struct EtcdStore {
 }
 
 struct Shared {
-    endpoints: Vec<String>,
+    members: Members,
     layout: Layout,
     tier: TierName,
     timeout: Duration,
-    client: RwLock<Client>,
     in_force: Mutex<Option<InForce>>,
     /// The highest revision seen in the epoch in force.
     seen: AtomicU64,
@@ -105,6 +109,13 @@ pub enum ConnectError {
     Prefix {
         /// The prefix, cut at 140 characters.
         prefix: String,
+    },
+    /// Some endpoints are `https://` and others are not, or TLS was asked for and an endpoint is `http://`. Make all of them
+    /// `https://`.
+    #[error("the endpoints {endpoints} are not all for TLS")]
+    NotAllTls {
+        /// The endpoints.
+        endpoints: String,
     },
     /// The store did not answer.
     #[error("the lock store was not opened")]
@@ -131,31 +142,39 @@ impl EtcdStore {
         prefix: &str,
         tier: TierName,
     ) -> Result<EtcdStore, ConnectError> {
-        let endpoints: Vec<String> = endpoints
-            .iter()
-            .map(|endpoint| endpoint.as_ref().to_owned())
-            .collect();
-        if endpoints.is_empty() {
+        EtcdStore::connect_with(EtcdOptions::new(endpoints, prefix, tier)).await
+    }
+
+    /// [`EtcdStore::connect`] with a user, with TLS, or both.
+    ///
+    /// # Errors
+    ///
+    /// As [`EtcdStore::connect`]; also when the server cannot be verified or does not know the user.
+    pub async fn connect_with(options: EtcdOptions) -> Result<EtcdStore, ConnectError> {
+        if options.endpoints.is_empty() {
             return Err(ConnectError::NoEndpoint);
         }
-        if !is_prefix(prefix) {
+        if !is_prefix(&options.prefix) {
             return Err(ConnectError::Prefix {
-                prefix: prefix.chars().take(140).collect(),
+                prefix: options.prefix.chars().take(140).collect(),
             });
         }
-        let client = call::connect(&endpoints, EtcdStore::TIMEOUT)
+        let endpoints = options.endpoints.join(", ");
+        if !options.fits() {
+            return Err(ConnectError::NotAllTls { endpoints });
+        }
+        let members = Members::connect(&options, EtcdStore::TIMEOUT)
             .await
             .map_err(|source| StoreError::Unreachable {
-                endpoints: endpoints.join(", "),
+                endpoints,
                 source: Box::new(source),
             })?;
         let store = EtcdStore {
             inner: Arc::new(Shared {
-                endpoints,
-                layout: Layout::new(prefix),
-                tier,
+                members,
+                layout: Layout::new(&options.prefix),
+                tier: options.tier,
                 timeout: EtcdStore::TIMEOUT,
-                client: RwLock::new(client),
                 in_force: Mutex::new(None),
                 seen: AtomicU64::new(0),
             }),
@@ -195,7 +214,7 @@ impl LockStore for EtcdStore {
 impl fmt::Debug for EtcdStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("EtcdStore")
-            .field("endpoints", &self.inner.endpoints)
+            .field("endpoints", &self.inner.members.names())
             .field("layout", &self.inner.layout)
             .field("tier", &self.inner.tier)
             .finish_non_exhaustive()

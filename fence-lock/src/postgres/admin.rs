@@ -1,11 +1,14 @@
 //! What an operator does: install the store, begin its first epoch, look who holds.
 
-use fence_core::{ClassName, Epoch, GrantId, Key, TierName};
+use std::time::{Duration, UNIX_EPOCH};
+
+use fence_core::{ClassName, Epoch, GrantId, Key, TierName, Token};
 
 use super::call::{Row, one};
 use super::{PostgresStore, sql};
 use crate::error::StoreError;
 use crate::etcd::{EpochRecord, Holder, InitError};
+use crate::look::{HeldBy, LockState, Waiting};
 use crate::store::SessionId;
 
 /// One file of `fence-lock/sql/`.
@@ -104,6 +107,52 @@ impl PostgresStore {
     pub async fn waiters(&self, class: &ClassName, key: &Key) -> Result<usize, StoreError> {
         let row = one(self.inner.pool.ask(&sql::waiters(class, key)).await?)?;
         usize::try_from(row.number(0)?).map_err(|_| row.unreadable(0))
+    }
+}
+
+impl PostgresStore {
+    /// Every lock that is held or waited for, in the order of class and key.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] when the database does not answer or the store is not installed in it.
+    pub async fn locks(&self) -> Result<Vec<LockState>, StoreError> {
+        let mut locks: Vec<LockState> = Vec::new();
+        for row in self.inner.pool.ask(sql::LOCKS).await? {
+            let (class, key) = (row.read(0, ClassName::new)?, row.read(1, Key::text)?);
+            if locks
+                .last()
+                .is_none_or(|last| (&last.class, &last.key) != (&class, &key))
+            {
+                locks.push(LockState {
+                    class,
+                    key,
+                    held: None,
+                    waiting: Vec::new(),
+                });
+            }
+            let lock = locks.last_mut().expect("one was just put there");
+            let (grant_id, session) = (row.read(2, GrantId::new)?, row.read(3, SessionId::new)?);
+            let since = u64::try_from(row.number(5)?).map_err(|_| row.unreadable(5))?;
+            let since = Some(UNIX_EPOCH + Duration::from_millis(since));
+            match row.text(4) {
+                Some(_) => {
+                    let token = Token::new(row.number(4)?).map_err(|_| row.unreadable(4))?;
+                    lock.held = Some(HeldBy {
+                        token,
+                        grant_id,
+                        session,
+                        since,
+                    });
+                }
+                None => lock.waiting.push(Waiting {
+                    grant_id,
+                    session,
+                    since,
+                }),
+            }
+        }
+        Ok(locks)
     }
 }
 

@@ -3,7 +3,7 @@
 use fence_core::Ttl;
 use futures_util::future::BoxFuture;
 use tokio::task::JoinHandle;
-use tokio_postgres::{Client, NoTls};
+use tokio_postgres::Client;
 
 use super::call::{Row, one, rows};
 use super::pool::Connector;
@@ -86,8 +86,7 @@ impl PostgresRenewals {
         let connection = match &mut self.connection {
             Some(connection) => connection,
             none => {
-                let connect = self.connector.config().connect(NoTls);
-                let (client, connection) = self.connector.within(connect).await?;
+                let (client, connection) = self.connector.open().await?;
                 none.insert(Connection {
                     client,
                     driven: tokio::spawn(connection),

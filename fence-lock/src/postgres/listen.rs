@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use fence_core::GrantId;
 use tokio::sync::Notify;
-use tokio_postgres::{AsyncMessage, Client, Connection, NoTls, Socket};
+use tokio_postgres::{AsyncMessage, Client, Connection, Socket};
 
 use super::pool::Connector;
+use super::tls::Stream;
 use crate::error::StoreError;
 
 pub(super) struct Listener {
@@ -63,8 +64,7 @@ impl Listener {
         if listening.as_ref().is_some_and(|client| !client.is_closed()) {
             return Ok(false);
         }
-        let connect = self.connector.config().connect(NoTls);
-        let (client, connection) = self.connector.within(connect).await?;
+        let (client, connection) = self.connector.open().await?;
         tokio::spawn(pass_on(connection, Arc::clone(&self.waiters)));
         // The channel's name is lower case letters, digits and underscores.
         let listen = format!("LISTEN {}", self.channel);
@@ -111,10 +111,7 @@ impl Drop for Woken<'_> {
 }
 
 /// Passes notifications on until the connection ends; then everybody looks for themselves.
-async fn pass_on(
-    mut connection: Connection<Socket, tokio_postgres::tls::NoTlsStream>,
-    waiters: Arc<Waiters>,
-) {
+async fn pass_on(mut connection: Connection<Socket, Stream>, waiters: Arc<Waiters>) {
     while let Some(Ok(message)) = std::future::poll_fn(|cx| connection.poll_message(cx)).await {
         if let AsyncMessage::Notification(notification) = message {
             waiters.wake(notification.payload());

@@ -7,6 +7,7 @@ mod lease;
 mod listen;
 mod pool;
 mod sql;
+mod tls;
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,13 +15,14 @@ use std::time::Duration;
 
 use fence_core::TierName;
 use futures_util::future::BoxFuture;
-use tokio_postgres::Config;
 use tokio_postgres::config::TargetSessionAttrs;
 
 use crate::error::{AcquireError, StoreError};
 use crate::store::{Attempt, LockStore, Minted, Release};
+use crate::tls::Tls;
 use listen::Listener;
 use pool::Pool;
+use tls::MakeTls;
 
 pub use admin::{INSTALL, SqlFile};
 
@@ -82,6 +84,9 @@ pub enum PostgresConnectError {
     /// The address has not the form of a connection string or URL of PostgreSQL. Correct it.
     #[error("not the address of a database")]
     Address(#[source] tokio_postgres::Error),
+    /// A certificate or its key cannot be read. Give them in PEM.
+    #[error("no certificate or key")]
+    Tls(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The database did not answer, or refused the connection.
     #[error("the lock store was not opened")]
     Store(#[from] StoreError),
@@ -96,13 +101,14 @@ impl PostgresStore {
     pub const MOST_KEYS: usize = 1000;
 
     /// Connects to the database of `tier`, such as `postgres://holder@db.example/locks`, whose waiters are woken by NOTIFY.
-    /// A database without the store opens, so that it can be installed; it grants nothing.
+    /// A database without the store opens, so that it can be installed; it grants nothing. A server on another machine is
+    /// reached under TLS, verified by the authorities that this machine trusts, unless the address says `sslmode=disable`.
     ///
     /// # Errors
     ///
     /// [`PostgresConnectError`] for an address that is none, and when the server does not answer within 5 s.
     pub async fn connect(address: &str, tier: TierName) -> Result<PostgresStore, PostgresConnectError> {
-        PostgresStore::open(address, tier, None).await
+        PostgresStore::open(address, tier, None, None).await
     }
 
     /// [`PostgresStore::connect`] for a database behind a pooler, where nothing can be listened to: waiters ask again every
@@ -116,15 +122,32 @@ impl PostgresStore {
         tier: TierName,
         interval: Duration,
     ) -> Result<PostgresStore, PostgresConnectError> {
-        PostgresStore::open(address, tier, Some(interval)).await
+        PostgresStore::open(address, tier, Some(interval), None).await
+    }
+
+    /// [`PostgresStore::connect`] under TLS with authorities or a certificate of one's own. A `poll` interval is what
+    /// [`PostgresStore::poll_every`] takes.
+    ///
+    /// # Errors
+    ///
+    /// As [`PostgresStore::connect`]; also when the server cannot be verified.
+    pub async fn connect_with(
+        address: &str,
+        tier: TierName,
+        tls: &Tls,
+        poll: Option<Duration>,
+    ) -> Result<PostgresStore, PostgresConnectError> {
+        PostgresStore::open(address, tier, poll, Some(tls)).await
     }
 
     async fn open(
         address: &str,
         tier: TierName,
         poll: Option<Duration>,
+        tls: Option<&Tls>,
     ) -> Result<PostgresStore, PostgresConnectError> {
-        let mut config: Config = address.parse().map_err(PostgresConnectError::Address)?;
+        let mut config = tls::address(address, tls).map_err(PostgresConnectError::Address)?;
+        let make_tls = MakeTls::new(&tls.cloned().unwrap_or_default()).map_err(PostgresConnectError::Tls)?;
         if config.get_hosts().len() > 1 {
             // A standby grants nothing.
             config.target_session_attrs(TargetSessionAttrs::ReadWrite);
@@ -132,7 +155,7 @@ impl PostgresStore {
         if config.get_application_name().is_none() {
             config.application_name("fence-lock");
         }
-        let pool = Pool::new(config, PostgresStore::TIMEOUT);
+        let pool = Pool::new(config, make_tls, PostgresStore::TIMEOUT);
         let waiting = match poll {
             Some(interval) => Waiting::Poll(interval.max(Duration::from_millis(10))),
             None => Waiting::Listen(Box::new(Listener::new(pool.connector()))),

@@ -4,9 +4,10 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Semaphore;
-use tokio_postgres::{Client, Config, NoTls};
+use tokio_postgres::{Client, Config, Connection, Socket};
 
 use super::call::{Row, is_definite, rows, sort};
+use super::tls::{MakeTls, Stream};
 use crate::error::StoreError;
 
 /// How many requests of one store are under way at once; more wait here.
@@ -16,6 +17,7 @@ const MOST: usize = 8;
 #[derive(Clone)]
 pub(super) struct Connector {
     config: Config,
+    tls: MakeTls,
     timeout: Duration,
 }
 
@@ -28,13 +30,14 @@ pub(super) struct Pool {
 impl Connector {
     /// A connection of its own, driven in the background until it ends or the client is dropped.
     pub(super) async fn connect(&self) -> Result<Client, StoreError> {
-        let (client, connection) = self.within(self.config.connect(NoTls)).await?;
+        let (client, connection) = self.open().await?;
         tokio::spawn(connection);
         Ok(client)
     }
 
-    pub(super) fn config(&self) -> &Config {
-        &self.config
+    /// A connection that the caller drives.
+    pub(super) async fn open(&self) -> Result<(Client, Connection<Socket, Stream>), StoreError> {
+        self.within(self.config.connect(self.tls.clone())).await
     }
 
     /// Waits for an answer, for so long.
@@ -65,9 +68,9 @@ impl Connector {
 }
 
 impl Pool {
-    pub(super) fn new(config: Config, timeout: Duration) -> Pool {
+    pub(super) fn new(config: Config, tls: MakeTls, timeout: Duration) -> Pool {
         Pool {
-            connector: Connector { config, timeout },
+            connector: Connector { config, tls, timeout },
             idle: Mutex::new(Vec::new()),
             permits: Semaphore::new(MOST),
         }

@@ -81,6 +81,12 @@ pub(super) fn waiters(class: &ClassName, key: &Key) -> String {
     format!("SELECT count(*) FROM fence_lock.waiting WHERE class = {class} AND key = {key}")
 }
 
+/// Every lock that is held or waited for: its holder first, then its waiters in line. The times are in milliseconds since 1970.
+pub(super) const LOCKS: &str = "SELECT class, key, grant_id, session, token, \
+    (extract(epoch FROM granted_at) * 1000)::bigint, 0 AS number FROM fence_lock.held \
+    UNION ALL SELECT class, key, grant_id, session, NULL, (extract(epoch FROM since) * 1000)::bigint, number \
+    FROM fence_lock.waiting ORDER BY 1, 2, 7";
+
 /// The arguments by which every function knows an attempt.
 fn named(attempt: &Attempt) -> String {
     let mut keys = String::from("ARRAY[");
@@ -143,6 +149,7 @@ mod tests {
             EPOCH.to_owned(),
             holder(attempt.class(), attempt.keys().first()),
             waiters(attempt.class(), attempt.keys().first()),
+            LOCKS.to_owned(),
         ];
         let recorded = include_str!("../../tests/emitted/postgres.sql");
         assert_eq!(sent.join(";\n") + ";\n", recorded);

@@ -16,6 +16,7 @@ pub(super) async fn acquire(inner: &Arc<Inner>, class: &ClassName, keys: Keys) -
     if inner.state.phase() == Phase::Fenced {
         return Err(AcquireError::SessionOver);
     }
+    let asked = inner.state.clock.now();
     let grant_id = GrantId::new(uuid::Uuid::new_v4().simple().to_string()).expect("32 digits are a grant id");
     let attempt = Arc::new(Attempt::new(inner.id.clone(), class.clone(), keys, grant_id));
     let mut giving_up = GiveUp {
@@ -25,7 +26,7 @@ pub(super) async fn acquire(inner: &Arc<Inner>, class: &ClassName, keys: Keys) -
 
     let minted = tokio::select! {
         biased;
-        () = inner.state.fenced() => return Err(AcquireError::SessionOver),
+        () = inner.state.lost().cancelled() => return Err(AcquireError::SessionOver),
         outcome = inner.store.acquire(&attempt) => outcome?,
     };
     // Registered first, looked at second: a close that runs meanwhile sees either the hold or, here, its fence.
@@ -44,7 +45,9 @@ pub(super) async fn acquire(inner: &Arc<Inner>, class: &ClassName, keys: Keys) -
         ttl,
         sent,
     };
-    Ok(Hold::new(Arc::clone(inner), attempt, grant))
+    let hold = Hold::new(Arc::clone(inner), attempt, grant, asked);
+    hold.watch_length();
+    Ok(hold)
 }
 
 /// Gives the attempt up when the acquisition fails or its future is dropped.

@@ -8,9 +8,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fence_core::{ClassName, Key, Phase, Ttl};
+use fence_core::{BootInstant, ClassName, Key, Phase, Ttl};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 
 use crate::clock::{BootClock, Clock};
 use crate::error::{AcquireError, OpenError, StoreError};
@@ -43,6 +44,7 @@ pub struct Session {
 pub struct SessionConfig {
     ttl: Ttl,
     keepalive_every: Option<Duration>,
+    longest_hold: Option<Duration>,
     clock: Arc<dyn Clock>,
 }
 
@@ -52,6 +54,7 @@ impl SessionConfig {
         SessionConfig {
             ttl,
             keepalive_every: None,
+            longest_hold: None,
             clock: Arc::new(BootClock),
         }
     }
@@ -61,6 +64,15 @@ impl SessionConfig {
     #[must_use]
     pub fn keepalive_every(mut self, every: Duration) -> SessionConfig {
         self.keepalive_every = Some(every);
+        self
+    }
+
+    /// Ends each hold this long after its lock was granted, released or not: for tasks that hang in a process that still
+    /// renews. Its token can no longer be read then and it is lost; the session frees its lock one full TTL later, as if
+    /// it had lapsed, and counts it ([`Session::overlong_holds`]). Without this a hold lasts as long as its session.
+    #[must_use]
+    pub fn longest_hold(mut self, longest: Duration) -> SessionConfig {
+        self.longest_hold = Some(longest);
         self
     }
 
@@ -114,6 +126,7 @@ impl Session {
             });
         }
         let every = config.interval(lease.ttl)?;
+        let longest_hold = config.longest_hold;
         let store: Arc<dyn LockStore> = Arc::new(store);
         let state = Arc::new(State::new(config.clock, sent, lease.ttl));
         if state.phase() == Phase::Fenced {
@@ -142,6 +155,7 @@ impl Session {
                 id: lease.session,
                 store,
                 state,
+                longest_hold,
                 runtime,
                 tasks,
             }),
@@ -207,9 +221,42 @@ impl Session {
         self.inner.state.phase()
     }
 
+    /// Resolves when a keepalive has failed, or the session is fenced: no new work should start. A keepalive that is answered
+    /// before the deadline ends the draining; then ask anew.
+    pub fn draining(&self) -> impl Future<Output = ()> + Send + use<> {
+        self.inner.state.draining_token().cancelled_owned()
+    }
+
+    /// [`Session::draining`] as a token, cancelled once.
+    pub fn draining_token(&self) -> CancellationToken {
+        self.inner.state.draining_token()
+    }
+
     /// Resolves when the session is fenced: its deadline passed, its lease is gone, or it was closed.
-    pub fn fenced(&self) -> impl Future<Output = ()> + Send + use<> {
-        self.inner.state.fenced()
+    pub fn lost(&self) -> impl Future<Output = ()> + Send + use<> {
+        self.inner.state.lost().clone().cancelled_owned()
+    }
+
+    /// [`Session::lost`] as a token. Cancelling it ends nothing.
+    pub fn lost_token(&self) -> CancellationToken {
+        self.inner.state.lost().child_token()
+    }
+
+    /// Until when this session may believe in its lease, on its clock, as things stand; every keepalive that is answered
+    /// moves it. The lease itself ends no earlier than [`Ttl::margin`] later, unless it is revoked.
+    pub fn deadline(&self) -> BootInstant {
+        self.inner.state.deadline()
+    }
+
+    /// How often work under [`Hold::run`] went on past the deadline, because it did not come to an await in time. What it
+    /// sent there meets the next holder's mark.
+    pub fn overruns(&self) -> u64 {
+        self.inner.state.overruns()
+    }
+
+    /// How many holds were ended because they lasted longer than [`SessionConfig::longest_hold`].
+    pub fn overlong_holds(&self) -> u64 {
+        self.inner.state.overlong()
     }
 
     /// How many holds were dropped without a release. Each stays locked for one full TTL, so this should be 0.
@@ -249,6 +296,7 @@ impl fmt::Debug for SessionConfig {
         f.debug_struct("SessionConfig")
             .field("ttl", &self.ttl)
             .field("keepalive_every", &self.keepalive_every)
+            .field("longest_hold", &self.longest_hold)
             .finish_non_exhaustive()
     }
 }
@@ -258,6 +306,7 @@ pub(crate) struct Inner {
     pub(crate) id: SessionId,
     pub(crate) store: Arc<dyn LockStore>,
     pub(crate) state: Arc<State>,
+    pub(crate) longest_hold: Option<Duration>,
     runtime: Handle,
     tasks: Vec<JoinHandle<()>>,
 }
@@ -275,7 +324,20 @@ impl Inner {
         self.release_at(attempt, minted, self.state.clock.now());
     }
 
-    fn release_at(&self, attempt: Arc<Attempt>, minted: Minted, due: fence_core::BootInstant) {
+    /// Ends a hold at `until`, unless it has ended before.
+    pub(crate) fn end_overlong(
+        &self,
+        attempt: Arc<Attempt>,
+        minted: Minted,
+        hold: CancellationToken,
+        until: BootInstant,
+    ) {
+        let (state, store) = (Arc::clone(&self.state), Arc::clone(&self.store));
+        self.runtime
+            .spawn(tasks::end_overlong(state, store, attempt, minted, hold, until));
+    }
+
+    fn release_at(&self, attempt: Arc<Attempt>, minted: Minted, due: BootInstant) {
         let (state, store) = (Arc::clone(&self.state), Arc::clone(&self.store));
         self.runtime
             .spawn(tasks::release_at(state, store, attempt, minted, due));

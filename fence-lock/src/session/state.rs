@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use fence_core::{BootInstant, GrantId, LeaseView, Phase, Ttl};
-use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
 use crate::store::{Attempt, Minted};
@@ -20,9 +20,13 @@ pub(crate) struct State {
     pub(crate) ttl: Ttl,
     lease: Mutex<LeaseKnown>,
     latest: AtomicU64,
-    over: watch::Sender<bool>,
+    over: CancellationToken,
+    /// Cancelled at the first keepalive that fails; a new one once a keepalive was answered again.
+    draining: Mutex<CancellationToken>,
     holds: Mutex<HashMap<GrantId, (Arc<Attempt>, Minted)>>,
     dropped: AtomicU64,
+    overruns: AtomicU64,
+    overlong: AtomicU64,
 }
 
 struct LeaseKnown {
@@ -43,9 +47,12 @@ impl State {
                 ttl,
             }),
             latest: AtomicU64::new(sent.as_nanos()),
-            over: watch::Sender::new(false),
+            over: CancellationToken::new(),
+            draining: Mutex::default(),
             holds: Mutex::new(HashMap::new()),
             dropped: AtomicU64::new(0),
+            overruns: AtomicU64::new(0),
+            overlong: AtomicU64::new(0),
         }
     }
 
@@ -87,11 +94,19 @@ impl State {
                 lease.ttl = ttl;
             }
         }
-        self.phase()
+        let phase = self.phase();
+        if phase == Phase::Live {
+            let mut draining = self.draining();
+            if draining.is_cancelled() {
+                *draining = CancellationToken::new();
+            }
+        }
+        phase
     }
 
     pub(crate) fn keepalive_failed(&self) -> Phase {
         self.lease().view.keepalive_failed();
+        self.draining().cancel();
         self.phase()
     }
 
@@ -102,16 +117,19 @@ impl State {
     }
 
     fn end(&self) {
-        self.over.send_if_modified(|over| !std::mem::replace(over, true));
+        // What drains is told first: who waits for both sees them in order.
+        self.draining().cancel();
+        self.over.cancel();
     }
 
-    /// Resolves when the session is fenced.
-    pub(crate) fn fenced(&self) -> impl Future<Output = ()> + Send + use<> {
-        let mut over = self.over.subscribe();
-        async move {
-            // A sender that is gone took its session with it.
-            let _ = over.wait_for(|over| *over).await;
-        }
+    /// Cancelled once the session is fenced.
+    pub(crate) fn lost(&self) -> &CancellationToken {
+        &self.over
+    }
+
+    /// Cancelled once a keepalive has failed, from now on; at once when one has and none was answered since.
+    pub(crate) fn draining_token(&self) -> CancellationToken {
+        self.draining().child_token()
     }
 
     pub(crate) fn register(&self, attempt: &Arc<Attempt>, minted: Minted) {
@@ -133,6 +151,26 @@ impl State {
 
     pub(crate) fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn count_overrun(&self) {
+        self.overruns.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn overruns(&self) -> u64 {
+        self.overruns.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn count_overlong(&self) {
+        self.overlong.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn overlong(&self) -> u64 {
+        self.overlong.load(Ordering::Relaxed)
+    }
+
+    fn draining(&self) -> MutexGuard<'_, CancellationToken> {
+        self.draining.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lease(&self) -> MutexGuard<'_, LeaseKnown> {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fence_core::{BootInstant, Phase, Ttl};
+use tokio_util::sync::CancellationToken;
 
 use super::state::State;
 use crate::error::RenewError;
@@ -56,16 +57,38 @@ pub(super) async fn keep_alive(
 
 /// Fences the session when its deadline passes.
 pub(super) async fn watch_deadline(state: Arc<State>) {
-    let fenced = state.fenced();
+    let lost = state.lost().clone();
     let passed = async {
         while state.phase() != Phase::Fenced {
             state.clock.sleep_until(state.deadline()).await;
         }
     };
     tokio::select! {
-        () = fenced => {}
+        () = lost.cancelled() => {}
         () = passed => {}
     }
+}
+
+/// Ends a hold once it has been held for as long as a hold may be, and frees its lock one full TTL later: the work under it
+/// hangs, or is asked to stop now.
+pub(super) async fn end_overlong(
+    state: Arc<State>,
+    store: Arc<dyn LockStore>,
+    attempt: Arc<Attempt>,
+    minted: Minted,
+    hold: CancellationToken,
+    until: BootInstant,
+) {
+    tokio::select! {
+        biased;
+        // Released, dropped, or fenced with its session.
+        () = hold.cancelled() => return,
+        () = state.clock.sleep_until(until) => {}
+    }
+    state.count_overlong();
+    hold.cancel();
+    let due = until.after(state.ttl.as_duration());
+    release_at(state, store, attempt, minted, due).await;
 }
 
 /// Frees a grant at `due`, unless the session is over before, and tries until it is free.
@@ -76,7 +99,7 @@ pub(super) async fn release_at(
     minted: Minted,
     due: BootInstant,
 ) {
-    let fenced = state.fenced();
+    let lost = state.lost().clone();
     let free = async {
         state.clock.sleep_until(due).await;
         let mut retry = RETRY_FIRST;
@@ -89,14 +112,14 @@ pub(super) async fn release_at(
         state.unregister(&attempt);
     };
     tokio::select! {
-        () = fenced => {}
+        () = lost.cancelled() => {}
         () = free => {}
     }
 }
 
 /// Gives an attempt up, and tries until that is certain or the session is over, which ends the attempt as well.
 pub(super) async fn give_up(state: Arc<State>, store: Arc<dyn LockStore>, attempt: Arc<Attempt>) {
-    let fenced = state.fenced();
+    let lost = state.lost().clone();
     let given_up = async {
         let mut retry = RETRY_FIRST;
         while store.give_up(&attempt).await.is_err() {
@@ -104,7 +127,7 @@ pub(super) async fn give_up(state: Arc<State>, store: Arc<dyn LockStore>, attemp
         }
     };
     tokio::select! {
-        () = fenced => {}
+        () = lost.cancelled() => {}
         () = given_up => {}
     }
 }

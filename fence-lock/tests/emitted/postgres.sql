@@ -10,3 +10,4 @@ SET TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE; SET LOCAL lock_timeo
 SELECT epoch, identity, tier, reason FROM fence_lock.epoch ORDER BY epoch DESC LIMIT 1;
 SELECT grant_id, session FROM fence_lock.held WHERE class = E'paydb.account' AND key = E'acct-1';
 SELECT count(*) FROM fence_lock.waiting WHERE class = E'paydb.account' AND key = E'acct-1';
+SELECT class, key, grant_id, session, token, (extract(epoch FROM granted_at) * 1000)::bigint, 0 AS number FROM fence_lock.held UNION ALL SELECT class, key, grant_id, session, NULL, (extract(epoch FROM since) * 1000)::bigint, number FROM fence_lock.waiting ORDER BY 1, 2, 7;

@@ -46,6 +46,36 @@ impl Clock for ManualClock {
     }
 }
 
+/// Runs at another speed than the store's.
+#[derive(Clone, Copy)]
+pub(crate) struct SkewedClock {
+    origin: BootInstant,
+    thousandths: u32,
+}
+
+impl SkewedClock {
+    /// At so many thousandths of the real speed, at least 1.
+    pub(crate) fn at(thousandths: u32) -> SkewedClock {
+        SkewedClock {
+            origin: BootClock.now(),
+            thousandths,
+        }
+    }
+}
+
+impl Clock for SkewedClock {
+    fn now(&self) -> BootInstant {
+        let real = self.origin.until(BootClock.now());
+        self.origin.after(real * self.thousandths / 1000)
+    }
+
+    fn sleep_until(&self, at: BootInstant) -> BoxFuture<'static, ()> {
+        let real = self.origin.until(at) * 1000 / self.thousandths;
+        // Rounded down twice, it must not come back early.
+        BootClock.sleep_until(self.origin.after(real + Duration::from_micros(1)))
+    }
+}
+
 /// The real one's reading.
 pub(crate) fn now() -> BootInstant {
     BootClock.now()

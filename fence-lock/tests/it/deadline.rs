@@ -5,7 +5,7 @@ use std::time::Duration;
 use fence_core::{Phase, Ttl};
 use fence_lock::{AcquireError, EtcdStore, Hold, NotHeld, Revoked, Session, SessionConfig};
 
-use crate::clock::{ManualClock, now};
+use crate::clock::{ManualClock, SkewedClock, now};
 use crate::proxy::Proxy;
 use crate::support::{
     Etcd, class, endpoint, fresh_prefix, key, session, session_of, store, store_at, store_in, ttl,
@@ -20,10 +20,15 @@ struct Behind {
 }
 
 async fn behind_a_proxy(ttl: Ttl) -> Behind {
+    behind_a_proxy_with(SessionConfig::new(ttl)).await
+}
+
+async fn behind_a_proxy_with(config: SessionConfig) -> Behind {
     let prefix = fresh_prefix();
     let direct = store_in(&prefix).await;
     let proxy = Proxy::to(&endpoint().await).await;
-    let session = session_of(&store_at(&proxy.endpoint(), &prefix).await, ttl).await;
+    let store = store_at(&proxy.endpoint(), &prefix).await;
+    let session = Session::open_with(store, config).await.unwrap();
     let hold = session.acquire(&class(), &key("acct-1")).await.unwrap();
     Behind {
         proxy,
@@ -51,7 +56,7 @@ async fn until(mut so: impl FnMut() -> bool) {
 /// The hold ends within its TTL, and the next holder comes after that.
 async fn fenced_before_the_next_grant(direct: &EtcdStore, hold: &Hold) {
     let next = session(direct).await;
-    let fenced = hold.fenced();
+    let fenced = hold.lost();
     let (fenced_at, granted_at) = tokio::join!(
         async {
             fenced.await;
@@ -178,7 +183,7 @@ async fn a_revoked_lease_fences_the_hold_at_its_next_keepalive() {
             .unwrap();
         assert_eq!(revoked, Revoked::Revoked);
         // The deadline alone would have taken 54 s.
-        let fenced = tokio::time::timeout(Duration::from_secs(20), hold.fenced()).await;
+        let fenced = tokio::time::timeout(Duration::from_secs(20), hold.lost()).await;
         assert!(fenced.is_ok(), "not fenced, streaming: {already_streaming}");
         assert_eq!(hold.token(), Err(NotHeld::Fenced));
         let error = session.acquire(&class(), &key("acct-2")).await.unwrap_err();
@@ -233,7 +238,7 @@ async fn a_runtime_that_was_blocked_past_the_lease_finds_its_hold_fenced() {
     std::thread::sleep(ttl().as_duration() * 2);
     assert_eq!(hold.token(), Err(NotHeld::Fenced));
     assert_eq!(hold.claim(), Err(NotHeld::Fenced));
-    hold.fenced().await;
+    hold.lost().await;
 }
 
 #[tokio::test]
@@ -254,7 +259,7 @@ async fn the_deadline_fences_while_a_keepalive_is_still_unanswered() {
     assert_eq!(hold.token(), Ok(token));
     clock.forward(nanosecond);
     // Nobody looks: the hold's own timer has to tell.
-    let fenced = tokio::time::timeout(Duration::from_secs(20), hold.fenced()).await;
+    let fenced = tokio::time::timeout(Duration::from_secs(20), hold.lost()).await;
     assert!(fenced.is_ok(), "the deadline passed unnoticed");
     assert_eq!(hold.token(), Err(NotHeld::Fenced));
 }
@@ -300,4 +305,19 @@ async fn behind_a_frozen_clock_the_next_holder_has_the_larger_token() {
     // Running again, it fences before it renews anything.
     clock.forward(Duration::from_secs(60));
     assert_eq!(hold.token(), Err(NotHeld::Fenced));
+}
+
+/// The margin, a tenth of the TTL, is there for this too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_clock_that_is_slow_by_less_than_the_margin_fences_before_the_next_grant() {
+    let config = SessionConfig::new(Ttl::from_secs(4).unwrap()).clock(SkewedClock::at(950));
+    let Behind {
+        proxy,
+        direct,
+        session: _session,
+        hold,
+    } = behind_a_proxy_with(config).await;
+    keepalive_stream(&proxy).await;
+    proxy.silence();
+    fenced_before_the_next_grant(&direct, &hold).await;
 }

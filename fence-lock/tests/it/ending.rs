@@ -51,7 +51,7 @@ async fn a_dropped_hold_stays_locked_for_one_full_ttl_and_is_counted() {
     let (dropping, waiting) = (session_of(&store, ttl()).await, session(&store).await);
     let kept = dropping.acquire(&class(), &key("acct-2")).await.unwrap();
     let hold = dropping.acquire(&class(), &key("acct-1")).await.unwrap();
-    let over = hold.fenced();
+    let over = hold.lost();
     drop(hold);
     let dropped_at = now();
     assert_eq!(dropping.dropped_holds(), 1);
@@ -80,7 +80,7 @@ async fn closing_a_session_fences_its_holds_and_releases_each_before_the_lease_e
     session.close().await.unwrap();
     assert_eq!(one.token(), Err(NotHeld::Fenced));
     assert_eq!(two.token(), Err(NotHeld::Fenced));
-    session.fenced().await;
+    session.lost().await;
     let error = session.acquire(&class(), &key("acct-3")).await.unwrap_err();
     assert!(matches!(error, AcquireError::SessionOver), "{error:?}");
     assert!(matches!(next(&mut watch).await, GrantEvent::Granted { .. }));
@@ -170,7 +170,7 @@ async fn a_session_that_is_dropped_lapses_and_is_told_as_a_loss() {
     // A hold alone keeps its session alive.
     drop(session);
     assert!(hold.token().is_ok());
-    let (grant_id, over) = (hold.grant_id().clone(), hold.fenced());
+    let (grant_id, over) = (hold.grant_id().clone(), hold.lost());
     drop(hold);
     over.await;
     assert!(matches!(next(&mut watch).await, GrantEvent::Granted { .. }));

@@ -5,6 +5,7 @@
 mod clock;
 mod conformance;
 mod deadline;
+mod dying;
 mod ending;
 mod epoch;
 mod exclusion;
@@ -13,4 +14,6 @@ mod languages;
 mod lost_history;
 mod postgres;
 mod proxy;
+mod reaching;
+mod running;
 mod support;

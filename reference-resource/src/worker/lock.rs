@@ -48,7 +48,7 @@ impl Lock {
             match self.hold.claim() {
                 Ok(claim) => return Ok(claim),
                 Err(NotHeld::Draining) => tokio::time::sleep(Duration::from_millis(50)).await,
-                Err(lost @ NotHeld::Fenced) => return Err(WorkerError::NotHeld(lost)),
+                Err(lost @ (NotHeld::Fenced | NotHeld::Overlong)) => return Err(WorkerError::NotHeld(lost)),
             }
         }
     }

@@ -54,7 +54,7 @@ pub(super) async fn told(place: &dyn Place) -> Outcome {
         .await?
         .map_err(|error| broken("a free lock was not granted", &error))?;
     close(&other, session.id()).await?;
-    soon("fencing", session.fenced()).await?;
+    soon("fencing", session.lost()).await?;
     promise!(
         hold.token() == Err(NotHeld::Fenced) && session.phase() == Phase::Fenced,
         "a hold without a lease gave its token"

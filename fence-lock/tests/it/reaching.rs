@@ -1,0 +1,371 @@
+//! How the stores are reached: several members, TLS, a user and password.
+
+use std::path::Path;
+use std::time::Duration;
+
+use etcd_client::{Certificate, Client, ConnectOptions, Permission, PermissionType, TlsOptions};
+use fence_core::{Epoch, Ttl};
+use fence_lock::{
+    ConnectError, EtcdOptions, EtcdStore, PostgresStore, Session, StoreError, Tls, VersionWarning,
+};
+use pause_kit::services::{Child, ProcessSpec, Services, free_port, locate};
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+
+use crate::support::{
+    class, database, endpoint, etcd_version, fresh_prefix, key, postgres, psql, services, session, store_in,
+    tier,
+};
+
+/// An authority, and its certificate in PEM.
+fn authority() -> (Issuer<'static, KeyPair>, String) {
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(Vec::<String>::new()).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let certificate = params.self_signed(&key).unwrap();
+    (Issuer::new(params, key), certificate.pem())
+}
+
+/// A certificate for a name, and its key, in PEM.
+fn certificate(issuer: &Issuer<'static, KeyPair>, name: &str) -> (String, String) {
+    let key = KeyPair::generate().unwrap();
+    let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+    let certificate = params.signed_by(&key, issuer).unwrap();
+    (certificate.pem(), key.serialize_pem())
+}
+
+/// An etcd that speaks nothing but TLS, to clients with a certificate of its authority.
+struct Secure {
+    _services: Services,
+    _process: Child,
+    endpoint: String,
+    ca: String,
+    client: (String, String),
+}
+
+impl Secure {
+    async fn start() -> Secure {
+        let services = services().await;
+        let (issuer, ca) = authority();
+        let (server, client) = (certificate(&issuer, "localhost"), certificate(&issuer, "holder"));
+        let file = |name: &str, text: &str| {
+            let path = services.folder().join(name);
+            std::fs::write(&path, text).unwrap();
+            path.display().to_string()
+        };
+        let files = [
+            file("ca.pem", &ca),
+            file("server.pem", &server.0),
+            file("server.key", &server.1),
+        ];
+        let (port, peer) = (free_port().unwrap(), free_port().unwrap());
+        let endpoint = format!("https://localhost:{port}");
+        let process = services
+            .spawn(etcd_with_tls(services.folder(), port, peer, &files))
+            .await
+            .unwrap();
+        let secure = Secure {
+            _services: services,
+            _process: process,
+            endpoint,
+            ca,
+            client,
+        };
+        for _ in 0..600 {
+            let asked = tokio::time::timeout(Duration::from_secs(1), secure.root(None)).await;
+            if let Ok(Ok(mut client)) = asked
+                && client.get("any", None).await.is_ok()
+            {
+                return secure;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        panic!("etcd does not answer: {}", secure._process.tail());
+    }
+
+    fn tls(&self) -> Tls {
+        let (certificate, key) = self.client.clone();
+        Tls::new()
+            .ca_certificate(self.ca.clone())
+            .identity(certificate, key)
+    }
+
+    fn options(&self, prefix: &str) -> EtcdOptions {
+        EtcdOptions::new(&[&self.endpoint], prefix, tier()).tls(self.tls())
+    }
+
+    async fn root(&self, user: Option<(&str, &str)>) -> Result<Client, etcd_client::Error> {
+        let (certificate, key) = &self.client;
+        let tls = TlsOptions::new()
+            .ca_certificate(Certificate::from_pem(&self.ca))
+            .identity(etcd_client::Identity::from_pem(certificate, key));
+        let mut options = ConnectOptions::new().with_tls(tls);
+        if let Some((name, password)) = user {
+            options = options.with_user(name, password);
+        }
+        Client::connect([&self.endpoint], Some(options)).await
+    }
+
+    /// Asks for users and passwords from now on: root, and one who may use what lies under `prefix`.
+    async fn require_users(&self, prefix: &str) {
+        let mut root = self.root(None).await.unwrap();
+        root.user_add("root", "root-secret", None).await.unwrap();
+        root.role_add("root").await.unwrap();
+        root.user_grant_role("root", "root").await.unwrap();
+        root.user_add("holder", "holder-secret", None).await.unwrap();
+        root.role_add("locks").await.unwrap();
+        let all = Permission::new(PermissionType::Readwrite, format!("{prefix}/")).with_prefix();
+        root.role_grant_permission("locks", all).await.unwrap();
+        root.user_grant_role("holder", "locks").await.unwrap();
+        root.auth_enable().await.unwrap();
+    }
+}
+
+fn etcd_with_tls(folder: &Path, port: u16, peer: u16, files: &[String; 3]) -> ProcessSpec {
+    let [ca, certificate, key] = files;
+    ProcessSpec::new("etcd-tls", locate::etcd().unwrap())
+        .args([
+            "--name=own",
+            "--heartbeat-interval=50",
+            "--election-timeout=250",
+            "--client-cert-auth",
+        ])
+        .args([
+            format!("--data-dir={}", folder.join("tls").display()),
+            format!("--listen-client-urls=https://127.0.0.1:{port}"),
+            format!("--advertise-client-urls=https://localhost:{port}"),
+            format!("--listen-peer-urls=http://127.0.0.1:{peer}"),
+            format!("--initial-advertise-peer-urls=http://127.0.0.1:{peer}"),
+            format!("--initial-cluster=own=http://127.0.0.1:{peer}"),
+            format!("--trusted-ca-file={ca}"),
+            format!("--cert-file={certificate}"),
+            format!("--key-file={key}"),
+        ])
+        .env(
+            "ETCD_UNSUPPORTED_ARCH",
+            if cfg!(target_arch = "aarch64") {
+                "arm64"
+            } else {
+                ""
+            },
+        )
+}
+
+fn words(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(source) = next {
+        text.push_str(&format!(": {source}"));
+        next = source.source();
+    }
+    text
+}
+
+#[tokio::test]
+async fn etcd_is_reached_under_tls_with_a_certificate_and_a_user_and_in_no_lesser_way() {
+    let etcd = Secure::start().await;
+    let store = EtcdStore::connect_with(etcd.options("p")).await.unwrap();
+    store.init(Epoch::FIRST, "a test").await.unwrap();
+
+    let strangers = Tls::new().ca_certificate(authority().1);
+    let (certificate, key_pem) = etcd.client.clone();
+    for (what, tls) in [
+        (
+            "an authority of somebody else's",
+            strangers.identity(certificate, key_pem),
+        ),
+        ("the machine's authorities", Tls::new()),
+        ("no certificate", Tls::new().ca_certificate(etcd.ca.clone())),
+        ("another name", etcd.tls().server_name("db.example")),
+    ] {
+        let options = EtcdOptions::new(&[&etcd.endpoint], "p", tier()).tls(tls);
+        let error = EtcdStore::connect_with(options)
+            .await
+            .err()
+            .unwrap_or_else(|| panic!("{what} will do"));
+        assert!(
+            matches!(error, ConnectError::Store(StoreError::Unreachable { .. })),
+            "{what}: {error:?}"
+        );
+    }
+    let plain = etcd.endpoint.replace("https", "http");
+    let mixed = EtcdOptions::new(&[&plain, &etcd.endpoint], "p", tier());
+    let error = EtcdStore::connect_with(mixed).await.unwrap_err();
+    assert!(matches!(error, ConnectError::NotAllTls { .. }), "{error:?}");
+
+    etcd.require_users("p").await;
+    // Without a user etcd takes the certificate's name for one, and knows nobody of that name.
+    let error = EtcdStore::connect_with(etcd.options("p")).await.unwrap_err();
+    assert!(words(&error).contains("permission denied"), "{}", words(&error));
+    let still = store.holder(&class(), &key("acct-1")).await;
+    assert!(still.is_err(), "a connection that stood goes on without a user");
+    let error = EtcdStore::connect_with(etcd.options("p").user("holder", "wrong"))
+        .await
+        .unwrap_err();
+    assert!(
+        words(&error).contains("authentication failed"),
+        "{}",
+        words(&error)
+    );
+    let error = EtcdStore::connect_with(etcd.options("q").user("holder", "holder-secret"))
+        .await
+        .unwrap_err();
+    assert!(words(&error).contains("permission denied"), "{}", words(&error));
+
+    // The whole life of a hold, keepalives and waiting included.
+    let holder = etcd.options("p").user("holder", "holder-secret");
+    assert!(!format!("{holder:?}").contains("holder-secret"));
+    let store = EtcdStore::connect_with(holder.clone()).await.unwrap();
+    let first = Session::open(store.clone(), Ttl::MIN).await.unwrap();
+    let second = Session::open(EtcdStore::connect_with(holder).await.unwrap(), Ttl::MIN)
+        .await
+        .unwrap();
+    let hold = first.acquire(&class(), &key("acct-1")).await.unwrap();
+    let waiting = tokio::spawn({
+        let second = second.clone();
+        async move { second.acquire(&class(), &key("acct-1")).await }
+    });
+    tokio::time::sleep(Ttl::MIN.as_duration() * 2).await;
+    let before = hold.token().unwrap();
+    let _ = hold.release().await.unwrap();
+    let after = waiting.await.unwrap().unwrap().token().unwrap();
+    assert!(before.as_i64() < after.as_i64());
+    first.close().await.unwrap();
+    second.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn members_that_are_not_there_are_passed_over_by_every_kind_of_request() {
+    let (prefix, there) = (fresh_prefix(), endpoint().await);
+    store_in(&prefix).await;
+    let nobody = || format!("http://127.0.0.1:{}", free_port().unwrap());
+    // The first to be asked is chosen by lot.
+    for _ in 0..12 {
+        let endpoints = [nobody(), there.clone(), nobody()];
+        let store = EtcdStore::connect(&endpoints, &prefix, tier()).await.unwrap();
+        let session = session(&store).await;
+        let hold = session.acquire(&class(), &key("acct-1")).await.unwrap();
+        let _ = hold.release().await.unwrap();
+        session.close().await.unwrap();
+        let versions = store.member_versions().await;
+        let said: Vec<Option<&str>> = versions.iter().map(|member| member.version.as_deref()).collect();
+        assert_eq!(said, [None, Some(etcd_version().await), None]);
+        let warned: Vec<Option<VersionWarning>> = versions.iter().map(|member| member.warning()).collect();
+        assert_eq!(warned, [None, VersionWarning::of(etcd_version().await), None]);
+    }
+}
+
+#[tokio::test]
+async fn postgresql_is_reached_under_tls_and_only_where_its_certificate_is_right() {
+    let address = database().await;
+    let (issuer, ca) = authority();
+    speak_tls(&issuer).await;
+    let login = address.login();
+    let url = |host: &str| {
+        format!(
+            "postgres://{}:{}@{host}:{}/{}",
+            login.role,
+            login.password,
+            login_port(address.as_str()),
+            address.database()
+        )
+    };
+    let right = Tls::new().ca_certificate(ca);
+    let store = PostgresStore::connect_with(&url("localhost"), tier(), &right, None)
+        .await
+        .unwrap();
+    store.install().await.unwrap();
+    store.init(Epoch::FIRST, "a test").await.unwrap();
+    // Waiters' connections too.
+    let (first, second) = (
+        Session::open(store.clone(), Ttl::MIN).await.unwrap(),
+        Session::open(store, Ttl::MIN).await.unwrap(),
+    );
+    let hold = first.acquire(&class(), &key("acct-1")).await.unwrap();
+    let waiting = tokio::spawn(async move {
+        second
+            .acquire(&class(), &key("acct-1"))
+            .await
+            .map(|hold| hold.token())
+    });
+    let client = psql(&address).await;
+    let mut under_tls = Vec::new();
+    for _ in 0..1000 {
+        let rows = client
+            .query(
+                "SELECT s.ssl, count(*) FROM pg_stat_activity a JOIN pg_stat_ssl s USING (pid) \
+                 WHERE a.datname = current_database() AND a.application_name = 'fence-lock' GROUP BY 1",
+                &[],
+            )
+            .await
+            .unwrap();
+        under_tls = rows
+            .iter()
+            .map(|row| (row.get::<_, bool>(0), row.get::<_, i64>(1)))
+            .collect();
+        if under_tls.iter().map(|(_, count)| count).sum::<i64>() >= 2 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert!(matches!(under_tls.as_slice(), [(true, 2..)]), "{under_tls:?}");
+    let _ = hold.release().await.unwrap();
+    assert!(waiting.await.unwrap().unwrap().is_ok());
+
+    for (what, host, tls) in [
+        (
+            "an authority of somebody else's",
+            "localhost",
+            Tls::new().ca_certificate(authority().1),
+        ),
+        ("the machine's authorities", "localhost", Tls::new()),
+        ("another name", "127.0.0.1", right.clone()),
+    ] {
+        let refused = PostgresStore::connect_with(&url(host), tier(), &tls, None).await;
+        assert!(refused.is_err(), "{what} will do");
+    }
+    let elsewhere =
+        PostgresStore::connect(&format!("{}?sslmode=verify-full", url("localhost")), tier()).await;
+    assert!(
+        elsewhere.is_err(),
+        "a certificate of an unknown authority will do"
+    );
+    let nothing =
+        PostgresStore::connect_with(&url("localhost"), tier(), &Tls::new().ca_certificate("?"), None).await;
+    assert!(nothing.is_err());
+}
+
+fn login_port(url: &str) -> u16 {
+    let config: tokio_postgres::Config = url.parse().unwrap();
+    config.get_ports()[0]
+}
+
+/// Lets the shared server speak TLS, with a certificate for `localhost`.
+async fn speak_tls(issuer: &Issuer<'static, KeyPair>) {
+    let (certificate, key) = certificate(issuer, "localhost");
+    let server = postgres().await;
+    let client = psql(&server.superuser_url()).await;
+    // Written by the server, so that the files are its own, into the folder that it stands in.
+    for (file, text) in [("test.crt", certificate), ("test.key", key)] {
+        let lines = text.trim_end().replace('\n', "\\n");
+        let copy = format!(
+            "COPY (SELECT unnest(string_to_array(E'{lines}', E'\\n'))) TO PROGRAM 'umask 077; cat > {file}'"
+        );
+        client.batch_execute(&copy).await.unwrap();
+    }
+    for set in [
+        "ALTER SYSTEM SET ssl_cert_file = 'test.crt'",
+        "ALTER SYSTEM SET ssl_key_file = 'test.key'",
+        "ALTER SYSTEM SET ssl = on",
+        "SELECT pg_reload_conf()",
+    ] {
+        client.batch_execute(set).await.unwrap();
+    }
+    for _ in 0..1000 {
+        let on = client.query_one("SHOW ssl", &[]).await.unwrap();
+        if on.get::<_, &str>(0) == "on" {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("the server does not speak TLS");
+}
