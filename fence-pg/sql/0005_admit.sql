@@ -25,9 +25,11 @@ AS $$
 #variable_conflict use_column
 DECLARE
     seen bigint;
+    -- Takes what set_config returns: an assignment costs less than a PERFORM, which runs a query.
+    now_set text;
 BEGIN
     IF current_setting('idle_in_transaction_session_timeout') = '0' AND current_setting('synchronous_commit') <> 'off' THEN
-        PERFORM set_config('idle_in_transaction_session_timeout', '5000', true);
+        now_set := set_config('idle_in_transaction_session_timeout', '5000', true);
     ELSIF current_setting('idle_in_transaction_session_timeout') <> '5s' OR current_setting('synchronous_commit') = 'off' THEN
         PERFORM fence.bound_transaction();
     END IF;
@@ -35,20 +37,21 @@ BEGIN
     -- What is common in one statement: a holder that was admitted before comes again, and nobody is in its way. It takes the
     -- queue of the key last of all, and only when the rest holds. The row is written although no token changes: one that was
     -- only locked would let a later snapshot miss this admission. A row that somebody has locked past the queue is left to
-    -- fence.decide, which can bound the wait.
+    -- fence.decide, which can bound the wait; so is a grant id that a class without a tier does not ask for.
     IF current_setting('transaction_isolation') <> 'read committed' THEN
         PERFORM fence.require_standing();
     END IF;
     UPDATE fence.high_water h SET admitted_xid = pg_current_xact_id(), admitted_at = transaction_timestamp()
-    FROM fence.class c
-    WHERE c.name = admit.class AND c.sound_start = pg_postmaster_start_time() AND c.sound_home = fence.home()
-      AND h.class = admit.class AND h.key = admit.key AND h.token = admit.token AND h.token >= c.floor
-      AND (c.tier IS NULL OR h.grant_id = admit.grant_id AND h.grant_id <> '')
+    WHERE h.class = admit.class AND h.key = admit.key AND h.token = admit.token
+      AND h.grant_id IS NOT DISTINCT FROM admit.grant_id
+      AND h.token >= (SELECT c.floor FROM fence.class c
+                      WHERE c.name = admit.class AND (c.tier IS NULL OR admit.grant_id <> '')
+                        AND c.sound_start = pg_postmaster_start_time() AND c.sound_home = fence.home())
       AND h.xmax = '0'::xid
       AND pg_try_advisory_xact_lock(fence.queue_of(admit.class, admit.key));
     IF FOUND THEN
         IF coalesce(current_setting('fence.admitted', true), '') = '' THEN
-            PERFORM set_config('fence.admitted', E'\x1e' || admit.class || E'\x1f' || admit.key, true);
+            now_set := set_config('fence.admitted', E'\x1e' || admit.class || E'\x1f' || admit.key, true);
         ELSE
             PERFORM fence.note_admitted(admit.class, admit.key);
         END IF;

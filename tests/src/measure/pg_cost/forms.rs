@@ -25,10 +25,13 @@ pub(crate) enum Form {
     ForUpdateBlind,
     /// An advisory lock and UPDATE in one flight: nobody looks at anything, so nothing is ever refused.
     AdvisoryBlind,
+    /// A second row written with the first, and nothing asked: BEGIN, UPDATE of a mark, UPDATE, COMMIT in one flight. Whatever
+    /// leaves its evidence in the same transaction costs this at least.
+    SecondRow,
 }
 
 impl Form {
-    pub(crate) const ALL: [Form; 10] = [
+    pub(crate) const ALL: [Form; 11] = [
         Form::One,
         Form::Transaction,
         Form::Column,
@@ -39,6 +42,7 @@ impl Form {
         Form::Version,
         Form::ForUpdateBlind,
         Form::AdvisoryBlind,
+        Form::SecondRow,
     ];
     /// Those that could refuse a writer by what they read.
     pub(crate) const PEERS: [Form; 3] = [Form::ForUpdate, Form::Advisory, Form::Version];
@@ -55,6 +59,7 @@ impl Form {
             Form::Version => "version read, then written",
             Form::ForUpdateBlind => "SELECT FOR UPDATE, UPDATE, no look",
             Form::AdvisoryBlind => "pg_advisory_xact_lock, UPDATE, no look",
+            Form::SecondRow => "a second row written, nothing asked",
         }
     }
 
@@ -92,6 +97,10 @@ impl Form {
             )),
             Form::AdvisoryBlind => flight(&format!(
                 "BEGIN;\nSELECT pg_advisory_xact_lock(:id);\nUPDATE account {add};\nCOMMIT;\n"
+            )),
+            Form::SecondRow => flight(&format!(
+                "BEGIN;\nUPDATE fence.high_water SET admitted_xid = pg_current_xact_id(), admitted_at = transaction_timestamp() \
+                 WHERE class = 'bank.account' AND key = (:id)::bigint::text;\nUPDATE account {add};\nCOMMIT;\n"
             )),
         };
         id + &write

@@ -103,6 +103,8 @@ impl Rounds {
             reached += usize::from(answer == Answer::Reached);
         }
         for (form, base) in [
+            (Form::SecondRow, Form::Transaction),
+            (Form::Mark, Form::SecondRow),
             (Form::Mark, Form::One),
             (Form::Enforced, Form::One),
             (Form::Enforced, Form::ForUpdateBlind),
