@@ -477,11 +477,12 @@ BEGIN
 END
 $$;
 
--- The lock_timeout for a wait that is part of one of 1 s begun at began: 1 ms at least, as 0 would mean for ever.
+-- The lock_timeout for a wait that is part of one begun at began, which ends at 900 ms, so that nobody who queues behind it waits
+-- for more than 1 s: 1 ms at least, as 0 would mean for ever.
 CREATE OR REPLACE FUNCTION fence.left_of_second(began timestamptz, callers_setting text) RETURNS text
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
-    SELECT greatest(1, least(1000, nullif(extract(epoch FROM $2::interval) * 1000, 0))
+    SELECT greatest(1, least(900, nullif(extract(epoch FROM $2::interval) * 1000, 0))
                        - extract(epoch FROM clock_timestamp() - $1) * 1000)::integer || 'ms'
 $$;
 

@@ -134,7 +134,7 @@ async fn a_class_put_in_force_by_an_open_transaction_is_not_relaxed_by_another()
         assert!(blocked.message().contains("class paydb.both"), "{blocked:?}");
         assert!(blocked.detail().unwrap().contains("'migration-7'"), "{blocked:?}");
         assert!(
-            waited > Duration::from_millis(900) && waited < Duration::from_secs(4),
+            waited > Duration::from_millis(800) && waited < Duration::from_secs(4),
             "{waited:?}"
         );
     }
