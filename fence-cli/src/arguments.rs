@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::exit::Failure;
-use crate::{doctor, epoch, exit, pg, prove, register, say, timeline, token};
+use crate::{doctor, epoch, exit, hold, locks, pg, prove, register, say, timeline, token};
 
 /// Proves that lock classes are fenced: pauses real holders past their lease, and watches the resource refuse their late
 /// writes.
@@ -27,6 +27,10 @@ enum Command {
     /// Check the registers of fenced and of accepted classes, and list what is due for review
     #[command(subcommand)]
     Register(register::RegisterCommand),
+    /// Run a command while a lock is held, and stop it before the lock can be anyone else's
+    Hold(hold::HoldArguments),
+    /// List who holds which locks, with which tokens and for how long, and who waits
+    Locks(locks::LocksArguments),
     /// Begin an epoch, the upper part of every token, in a lock store
     #[command(subcommand)]
     Epoch(epoch::EpochCommand),
@@ -38,7 +42,16 @@ enum Command {
     /// Own the processes of a run; `fence prove` starts this itself
     #[command(name = REAPER, hide = true)]
     Reaper,
+    /// Give the terminal to a process group; `fence hold` starts this itself
+    #[command(name = TERMINAL, hide = true)]
+    Terminal {
+        /// The group
+        group: i32,
+    },
 }
+
+/// The word that makes this executable give the terminal back to `fence hold`.
+pub(crate) const TERMINAL: &str = "give-the-terminal-back";
 
 /// The word that makes this executable the reaper of a run.
 pub(crate) const REAPER: &str = "own-processes-of-a-run";
@@ -51,10 +64,13 @@ impl Arguments {
             Command::Timeline(arguments) => exit::report(timeline::run(&arguments)),
             Command::Token(arguments) => exit::report(token::run(&arguments)),
             Command::Register(command) => exit::report(register::run(&command)),
+            Command::Hold(arguments) => hold::run(&arguments),
+            Command::Locks(arguments) => exit::report(locks::run(&arguments)),
             Command::Epoch(command) => exit::report(epoch::run(&command)),
             Command::Pg(command) => exit::report(pg::run(&command)),
             Command::Doctor(arguments) => exit::report(doctor::run(&arguments)),
             Command::Reaper => pause_kit::reaper::main(),
+            Command::Terminal { group } => hold::give_the_terminal_back(group),
         }
     }
 }
@@ -66,6 +82,15 @@ pub(crate) fn refuse(error: &clap::Error) -> ! {
         let message = error.render().to_string();
         let message = message.trim().trim_start_matches("error: ").to_owned();
         say::show(&format!("{:#}\n", Failure::usage(message).json()));
+    }
+    if error.use_stderr()
+        && std::env::args_os()
+            .nth(1)
+            .is_some_and(|command| command == "hold")
+    {
+        // There is nowhere left to say that it could not be said.
+        let _ = error.print();
+        std::process::exit(i32::from(exit::HOLD_FAILED));
     }
     error.exit()
 }

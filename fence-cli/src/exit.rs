@@ -17,7 +17,8 @@ Exit codes:
   2      wrong arguments or a wrong file; nothing was shown
   3      inconclusive: void, blind or unknown; nothing was shown either way
   4      a service could not be found, reached or started, or was too busy: nothing was changed
-  128+n  ended by signal n: 130 for SIGINT, 143 for SIGTERM";
+  128+n  ended by signal n: 130 for SIGINT, 143 for SIGTERM
+`fence hold` has codes of its own, beside those of what it runs: see `fence hold --help`";
 
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +35,12 @@ pub(crate) enum Ending {
     Inconclusive,
     /// 128 + n: a signal ended it.
     Signal(u8),
+    /// What `fence hold` ran ended with this code.
+    Command(u8),
+    /// 123: a lock was lost before what ran under it had ended.
+    Lost,
+    /// 124: a lock was not granted in time.
+    NotGranted,
 }
 
 impl Ending {
@@ -42,7 +49,10 @@ impl Ending {
             Ending::Done => 0,
             Ending::Violated | Ending::OutOfOrder | Ending::Found => 1,
             Ending::Inconclusive => 3,
-            Ending::Signal(number) => 128 + number,
+            Ending::Signal(number) => number.saturating_add(128),
+            Ending::Command(code) => code,
+            Ending::Lost => 123,
+            Ending::NotGranted => 124,
         }
     }
 }
@@ -99,6 +109,16 @@ pub(crate) fn report(result: Result<Ending, Failure>) -> ExitCode {
     }
 }
 
+/// The same for `fence hold`, whose own failures have one code, since every other may be its command's.
+pub(crate) fn report_hold(result: Result<Ending, Failure>) -> ExitCode {
+    let failed = result.is_err();
+    let code = report(result);
+    if failed { ExitCode::from(HOLD_FAILED) } else { code }
+}
+
+/// What `fence hold` ends with when it has run nothing.
+pub(crate) const HOLD_FAILED: u8 = 125;
+
 /// An error and its sources in one line, outermost first.
 pub(crate) fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
@@ -129,5 +149,8 @@ mod tests {
         assert_eq!(Failure::service("x").code(), 4);
         assert_eq!(Ending::Signal(2).code(), 130);
         assert_eq!(Ending::Signal(15).code(), 143);
+        assert_eq!(Ending::Command(7).code(), 7);
+        assert_eq!(Ending::Lost.code(), 123);
+        assert_eq!(Ending::NotGranted.code(), 124);
     }
 }

@@ -8,12 +8,15 @@ mod doctor;
 mod epoch;
 mod exit;
 mod guard;
+mod hold;
+mod locks;
 mod pg;
 mod prove;
 mod proven_by;
 mod register;
 mod regular;
 mod say;
+mod store;
 mod timeline;
 mod token;
 

@@ -68,6 +68,7 @@ compile_error!(
 pub mod commit_order;
 pub mod evidence;
 pub mod gates;
+pub mod group;
 pub mod history;
 pub mod judge;
 pub mod path;

@@ -1,4 +1,5 @@
-//! The one place that sends signals: to one process, named by number and start time, through its pidfd.
+//! The one place that sends signals: to one process, named by number and start time, through its pidfd, or to the group of a
+//! child that has not been waited for.
 //!
 //! A pid alone may belong to somebody else by the time a signal is sent. A pidfd cannot: it is opened first, and the
 //! start time is compared afterwards, so that it names the process that was meant or nothing.
@@ -6,7 +7,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use rustix::process::{Pid, PidfdFlags, Signal as Raw, pidfd_open, pidfd_send_signal};
+use rustix::process::{Pid, PidfdFlags, Signal as Raw, kill_process_group, pidfd_open, pidfd_send_signal};
 
 use crate::process::{self, Identity};
 
@@ -37,6 +38,26 @@ pub(crate) fn send(identity: Identity, signal: Signal) -> io::Result<bool> {
     match pidfd_send_signal(&handle, raw(signal)) {
         Ok(()) => Ok(true),
         Err(rustix::io::Errno::SRCH) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Sends the signal of this number to every process of the group of `leader`, a child of this process that has not been
+/// waited for: until then its number is its own, and its group's. A group without processes takes none.
+///
+/// # Errors
+///
+/// When the system refuses, or there is no such signal.
+pub(crate) fn send_to_group(leader: Pid, number: i32) -> io::Result<()> {
+    let signal = Raw::from_named_raw(number).ok_or_else(|| {
+        io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!("no signal has number {number}"),
+        )
+    })?;
+    match kill_process_group(leader, signal) {
+        Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
+        // What is left of the group has ended, or changed to another user.
         Err(error) => Err(error.into()),
     }
 }

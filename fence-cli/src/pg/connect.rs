@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use clap::Args;
-use sqlx::postgres::{PgConnectOptions, PgConnection, PgSslMode};
-use sqlx::{ConnectOptions as _, Connection as _};
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgPoolOptions, PgSslMode};
+use sqlx::{ConnectOptions as _, Connection as _, PgPool};
 
 use super::fault::{ConnectError, ServerError};
 use super::notices::Notices;
@@ -28,6 +28,27 @@ pub(crate) struct Database {
 }
 
 impl DatabaseArguments {
+    /// The database at this address.
+    pub(crate) fn at(url: &str) -> DatabaseArguments {
+        DatabaseArguments {
+            database_url: Some(url.to_owned()),
+        }
+    }
+
+    /// Connects, for a guard that takes its connection from a pool.
+    pub(crate) async fn pool(&self, command: &str) -> Result<PgPool, Failure> {
+        let options = self.options().map_err(Failure::usage)?;
+        let options = options.application_name(command).disable_statement_logging();
+        let place = place(&options);
+        let connecting = PgPoolOptions::new()
+            .max_connections(1)
+            .acquire_timeout(CONNECT)
+            .connect_with(options.clone());
+        connecting
+            .await
+            .map_err(|error| ConnectError::new(place, &options, error).failure())
+    }
+
     /// Connects. The server sees the command's name as the session's application.
     pub(crate) async fn connect(&self, command: &str) -> Result<Database, Failure> {
         let notices = Notices::listen();
