@@ -6,6 +6,7 @@ mod database;
 mod doctor;
 mod faults;
 mod files;
+mod hold;
 mod output;
 mod pg;
 mod risks;

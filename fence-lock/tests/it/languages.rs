@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use fence_core::{ClassName, Key, Token};
 use fence_lock::{AcquireError, EtcdStore, GrantEvent, GrantWatch, Release};
+use pause_kit::services::ProcessSpec;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, BufReader, Lines};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::process::{Child, Command};
 
-use crate::support::{endpoint, fresh_prefix, session, store_in};
+use crate::support::{endpoint, fresh_prefix, session, shared, store_in};
 
 /// How long a lock that is held is asked for in vain.
 const IN_VAIN: Duration = Duration::from_secs(1);
@@ -77,6 +78,36 @@ fn etcdctl(etcd: &str, prefix: &str, _resource: &str) -> Command {
         .env("ETCDCTL_API", "3")
         .env("ETCDCTL_ENDPOINTS", etcd);
     sh
+}
+
+fn python(etcd: &str, prefix: &str, _resource: &str) -> Command {
+    let mut python = program("python3", "python3", "examples/python-etcd");
+    python.args(["lock.py", etcd, prefix, "entity", "2", "shop.order", "a/b c'é:~"]);
+    python
+}
+
+fn go(etcd: &str, prefix: &str, _resource: &str) -> Command {
+    let mut go = Command::new(go_program());
+    go.args([etcd, prefix, "entity", "2", "shop.order", "a/b c'é:~"]);
+    go
+}
+
+/// The example in Go, built. (`go run` would outlive its own end.)
+fn go_program() -> PathBuf {
+    let program_file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("go-etcd");
+    let mut build = program("go", "Go 1.25 or newer", "examples/go-etcd").into_std();
+    let built = build
+        .args(["build", "-mod=readonly", "-o"])
+        .arg(&program_file)
+        .arg(".")
+        .output();
+    let built = built.unwrap();
+    assert!(
+        built.status.success(),
+        "examples/go-etcd needs Go 1.25 or newer: {}",
+        String::from_utf8_lossy(&built.stderr)
+    );
+    program_file
 }
 
 /// A holder in another language, and where it sends its first request if it sends one.
@@ -190,6 +221,95 @@ async fn a_lock_held_in_javascript_is_not_granted_to_rust_nor_the_other_way_roun
         command: node,
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_lock_held_in_python_is_not_granted_to_rust_nor_the_other_way_round() {
+    excludes(Language {
+        class: "shop.order",
+        key: "a/b c'é:~",
+        command: python,
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_holder_in_go_is_kept_out_by_rust_and_keeps_it_out() {
+    excludes(Language {
+        class: "shop.order",
+        key: "a/b c'é:~",
+        command: go,
+    })
+    .await;
+}
+
+/// The two examples that wait in line and release: side by side with this crate on one cluster.
+async fn stands_in_line_and_releases(command: fn(etcd: &str, prefix: &str, resource: &str) -> Command) {
+    let (prefix, etcd) = (fresh_prefix(), endpoint().await);
+    let store: EtcdStore = store_in(&prefix).await;
+    let (class, key) = (
+        ClassName::new("shop.order").unwrap(),
+        Key::text("a/b c'é:~").unwrap(),
+    );
+    let mut watch = store.watch_grants().await.unwrap();
+    let (first, last) = (session(&store).await, session(&store).await);
+    let hold = first.acquire(&class, &key).await.unwrap();
+    let built = command(&etcd, &prefix, "");
+    let built = built.as_std();
+    let arguments = built.get_args().map(|word| word.to_str().unwrap().to_owned());
+    let mut spec = ProcessSpec::new("holder", built.get_program()).args(arguments);
+    spec.cwd = built.get_current_dir().map(Path::to_owned);
+    let theirs = shared().await.spawn(spec).await.unwrap();
+    in_line(&store, 1).await;
+    let waiting = tokio::spawn({
+        let (class, key) = (class.clone(), key.clone());
+        async move { last.acquire(&class, &key).await.map(|hold| hold.token()) }
+    });
+    in_line(&store, 2).await;
+    let before = hold.token().unwrap();
+    let _ = hold.release().await.unwrap();
+    let said = theirs
+        .wait_line("Fencing-Token: ", Duration::from_secs(20))
+        .await
+        .unwrap();
+    assert!(!waiting.is_finished(), "a waiter was overtaken");
+    assert_eq!(granted(&mut watch).await.2, before);
+    let (_, _, theirs_token, claim) = granted(&mut watch).await;
+    assert_eq!(said, claim);
+    theirs.terminate().await.unwrap();
+    let after = waiting.await.unwrap().unwrap().unwrap();
+    let tokens = [before, theirs_token, after].map(|token| token.as_i64());
+    assert!(tokens.is_sorted(), "{tokens:?}");
+    // A release, and no loss.
+    let event = tokio::time::timeout(Duration::from_secs(20), watch.next()).await;
+    let event = event.unwrap().unwrap();
+    assert!(
+        matches!(&event, GrantEvent::Released { grant_id, .. } if claim.contains(grant_id.as_str())),
+        "{event:?}"
+    );
+    assert_eq!(granted(&mut watch).await.2, after);
+}
+
+/// Waits until so many attempts wait.
+async fn in_line(store: &EtcdStore, count: usize) {
+    for _ in 0..1000 {
+        let locks = store.locks().await.unwrap();
+        if locks.iter().any(|lock| lock.waiting.len() == count) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("{count} attempts never waited at once");
+}
+
+#[tokio::test]
+async fn the_example_in_python_stands_in_line_with_rust_and_releases() {
+    stands_in_line_and_releases(python).await;
+}
+
+#[tokio::test]
+async fn a_holder_in_go_stands_in_line_with_rust_and_releases() {
+    stands_in_line_and_releases(go).await;
 }
 
 #[tokio::test]

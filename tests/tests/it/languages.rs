@@ -107,12 +107,16 @@ fn each_small_example_is_under_60_lines_with_at_most_5_for_the_fence() {
     }
 }
 
+/// Examples of the lock side, which the tests of fence-lock run.
+const LOCKS: [&str; 2] = ["go-etcd", "python-etcd"];
+
 #[test]
 fn every_example_is_known_to_the_tests() {
     let known: Vec<&str> = LANGUAGES
         .iter()
         .map(|language| language.folder)
         .chain(fence_tests::examples::EXAMPLES.iter().map(|example| example.name))
+        .chain(LOCKS)
         .collect();
     let mut there = 0;
     for entry in std::fs::read_dir(root().join("examples")).unwrap() {
