@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use fence_core::{RevisionRangeError, TierName, Ttl, TtlError};
+use fence_core::{ClassName, Epoch, RevisionRangeError, TierName, Ttl, TtlError};
+
+use crate::loss::Loss;
 
 /// A request to the store that brought no usable answer.
 #[derive(Debug, thiserror::Error)]
@@ -88,6 +90,31 @@ pub enum SealReason {
         /// The tier that this store was opened for.
         asked: TierName,
     },
+    /// Another cluster, in an epoch that was seen in the one before: the address leads elsewhere, or the store was made anew
+    /// without a higher epoch. Correct the address, or raise the epoch. The store itself was left as it is.
+    #[error("epoch {epoch} was in force in cluster {seen}, and this is cluster {found}")]
+    Stranger {
+        /// The epoch that was seen.
+        epoch: Epoch,
+        /// The cluster that it was seen in.
+        seen: String,
+        /// The cluster in the record now.
+        found: String,
+    },
+    /// The store lost history: whoever compared it with what they remember saw that. Raise the epoch.
+    #[error("it lost history: {loss}")]
+    Lost {
+        /// What shows it.
+        loss: Loss,
+    },
+    /// The store was sealed before, by whoever saw that it had lost history. Raise the epoch.
+    #[error("it was sealed in epoch {epoch}: {reason}")]
+    Sealed {
+        /// The epoch that was in force.
+        epoch: Epoch,
+        /// What showed the loss.
+        reason: String,
+    },
 }
 
 /// No lock was granted.
@@ -95,14 +122,30 @@ pub enum SealReason {
 pub enum AcquireError {
     /// The store has no epoch record. A new store is initialised once, by an operator; a store that had one has lost its
     /// history, and then the epoch must be a higher one.
-    #[error("the lock store has no epoch record: run `fence epoch init` for tier {tier}")]
+    #[error(
+        "the lock store has no epoch record: run `fence epoch init` for tier {tier} if it is new, \
+         `fence epoch advance` if it ever had one"
+    )]
     NotInitialised {
         /// The tier of the store.
         tier: TierName,
     },
     /// The store is sealed. An operator must look at it; retrying does not help.
-    #[error("the lock store grants nothing")]
+    #[error(
+        "the lock store is sealed and grants nothing: see `fence epoch show`, then `fence epoch advance`"
+    )]
     Sealed(#[source] SealReason),
+    /// The store grants placed classes only, and this one is not placed in its tier. A class is placed, and moved, by an
+    /// advance of the epoch that names it; or the configuration names the wrong tier.
+    #[error(
+        "class {class} is not placed in tier {tier}: `fence epoch advance --tier {tier} --class {class}` places or moves it"
+    )]
+    Unplaced {
+        /// The class that was asked for.
+        class: ClassName,
+        /// The tier of the store.
+        tier: TierName,
+    },
     /// The session is over: its lease lapsed or was revoked, or the session was closed. Open a new one.
     #[error("the session is over")]
     SessionOver,

@@ -31,8 +31,9 @@
 //! that read and the first byte on the wire lies a gap that no holder can close: the guarded resource must refuse the stale
 //! token in the same atomic step as the write (`fence-pg`, `fence-http`). [`Hold::phase`] is advice, never permission.
 //!
-//! It does not notice that a store lost its history, beyond a cluster id that changed and a revision that fell under the
-//! eyes of one process: after any restore an operator must raise the epoch. It does not notice a task that hangs in a
+//! It does not notice every loss of a store's history: what it looks at is [listed](EtcdStore#lost-history), and a data
+//! directory that was put back is seen only by who remembers more than the directory does, a process that lives or a
+//! [`Witness`]. After any restore an operator must advance the epoch. It does not notice a task that hangs in a
 //! process that still renews, unless holds are given a [longest length](SessionConfig::longest_hold), nor a hold whose key an
 //! operator deleted.
 //! Linux only: deadlines count suspended time on `CLOCK_BOOTTIME`.
@@ -48,23 +49,30 @@ mod etcd;
 mod hold;
 mod hold_all;
 mod keys;
+mod lineage;
 mod look;
+mod loss;
+mod memory;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod session;
 mod store;
 mod tls;
+mod witness;
 
 pub use clock::{BootClock, Clock};
 pub use error::{AcquireError, OpenError, RenewError, SealReason, StoreError};
 pub use etcd::{
-    ConnectError, EpochRecord, EtcdOptions, EtcdStore, GrantEvent, GrantWatch, Holder, InitError,
-    MemberVersion, Revoked, VersionWarning, WatchError,
+    Advance, AdvanceError, Advanced, AttendError, Attended, ConnectError, EpochRecord, EpochStatus,
+    EtcdOptions, EtcdStore, GrantEvent, GrantWatch, Holder, InitError, MemberVersion, Revoked, VersionWarning,
+    WatchError,
 };
 pub use hold::{Hold, NotHeld};
 pub use hold_all::HoldAll;
 pub use keys::{Keys, NoKeys};
 pub use look::{HeldBy, LockState, Waiting};
+pub use loss::Loss;
+pub use memory::{StoreMemory, StoreMemoryError};
 #[cfg(feature = "postgres")]
 pub use postgres::{INSTALL, PostgresConnectError, PostgresStore, SqlFile};
 pub use session::{Session, SessionConfig};
@@ -72,3 +80,4 @@ pub use store::{
     Attempt, Lease, LockStore, Minted, Release, Renewals, SessionId, SessionIdError, SessionRegistry,
 };
 pub use tls::Tls;
+pub use witness::{Claim, Witness, WitnessError};

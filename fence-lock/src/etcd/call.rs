@@ -67,6 +67,7 @@ impl EtcdStore {
     ) -> Result<(), StoreError> {
         let answered = revision(header);
         if answered < seen {
+            self.inner.doubt.raise();
             return Err(StoreError::Regressed { seen, answered });
         }
         self.inner.seen.fetch_max(answered, Ordering::SeqCst);
@@ -88,12 +89,22 @@ impl EtcdStore {
             }),
         };
         if let Err(StoreError::Unreachable { .. } | StoreError::TimedOut { .. }) = &outcome {
+            self.inner.doubt.raise();
             self.inner.members.suspect(turn);
         }
         outcome
     }
 
+    /// Sorts an error. After one of the connection, the store that is reached next may not be the same.
     pub(super) fn sort(&self, error: Error) -> StoreError {
+        let error = self.sorted(error);
+        if matches!(error, StoreError::Unreachable { .. }) {
+            self.inner.doubt.raise();
+        }
+        error
+    }
+
+    fn sorted(&self, error: Error) -> StoreError {
         match error {
             Error::GRpcStatus(status) if status.message().contains("requested lease not found") => {
                 StoreError::LeaseGone

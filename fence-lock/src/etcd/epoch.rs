@@ -4,12 +4,15 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 use etcd_client::{Compare, CompareOp, KeyValue, ResponseHeader, Txn, TxnOp, TxnOpResponse};
-use fence_core::Epoch;
+use fence_core::{ClassName, Epoch};
 
 use super::EtcdStore;
 use super::call::revision;
 use super::layout::{EpochRecord, cluster_text, decode, encode};
+use super::present::SealedRecord;
 use crate::error::{AcquireError, SealReason, StoreError};
+use crate::lineage::Lineage;
+use crate::loss::Loss;
 
 /// The store was not initialised.
 #[derive(Debug, thiserror::Error)]
@@ -20,6 +23,14 @@ pub enum InitError {
     Exists {
         /// The record found.
         found: EpochRecord,
+    },
+    /// The store is sealed. A higher epoch is begun by an advance.
+    #[error("the lock store is sealed in epoch {epoch}: {reason}")]
+    Sealed {
+        /// The epoch that was in force.
+        epoch: Epoch,
+        /// What showed that it lost history.
+        reason: String,
     },
     /// The reason is empty or longer than 1000 characters. Say why the epoch begins.
     #[error("an epoch begins for a reason of 1 to 1000 characters, got {characters}")]
@@ -52,31 +63,74 @@ impl EtcdStore {
     /// [`InitError::Exists`] when there is a record, also one written meanwhile: of any number of concurrent calls, one
     /// writes. Nothing is overwritten.
     pub async fn init(&self, epoch: Epoch, reason: &str) -> Result<EpochRecord, InitError> {
+        self.init_with(epoch, reason, &[]).await
+    }
+
+    /// [`EtcdStore::init`] of a store that grants these classes and no other, 100 at most; with none of them it grants any class. Further classes
+    /// are placed by an [`EtcdStore::advance`].
+    ///
+    /// # Errors
+    ///
+    /// As of [`EtcdStore::init`].
+    pub async fn init_with(
+        &self,
+        epoch: Epoch,
+        reason: &str,
+        classes: &[ClassName],
+    ) -> Result<EpochRecord, InitError> {
+        let layout = &self.inner.layout;
         let characters = reason.chars().count();
         if !(1..=1000).contains(&characters) {
             return Err(InitError::Reason { characters });
         }
-        let key = self.inner.layout.epoch();
-        let read = self.get(key.clone(), None).await?;
+        let key = layout.epoch();
+        let (present, slack) = self.present_with_slack().await?;
         let record = EpochRecord {
             epoch,
-            cluster_id: cluster_text(read.header().map_or(0, ResponseHeader::cluster_id)),
+            cluster_id: present.cluster_id(),
             tier: self.inner.tier.clone(),
             reason: reason.to_owned(),
+            classes_placed: !classes.is_empty(),
         };
+        let (sealed, lineage) = (layout.sealed(), layout.lineage());
+        let mut begin = vec![
+            TxnOp::put(key.clone(), encode(&record), None),
+            TxnOp::put(lineage, encode(&Lineage::begin(epoch, slack)), None),
+        ];
+        for class in classes {
+            begin.push(TxnOp::put(layout.class(class), self.inner.tier.as_str(), None));
+        }
         let put = Txn::new()
-            .when([Compare::create_revision(key.clone(), CompareOp::Equal, 0)])
-            .and_then([TxnOp::put(key.clone(), encode(&record), None)])
-            .or_else([TxnOp::get(key.clone(), None)]);
+            .when([
+                Compare::create_revision(key.clone(), CompareOp::Equal, 0),
+                Compare::create_revision(sealed.clone(), CompareOp::Equal, 0),
+            ])
+            .and_then(begin)
+            .or_else([TxnOp::get(key, None), TxnOp::get(sealed, None)]);
         let answer = self.txn(put).await?;
         if answer.succeeded() {
+            self.inner.doubt.raise();
             return Ok(record);
         }
-        match answer.op_responses().first() {
-            Some(TxnOpResponse::Get(found)) if !found.kvs().is_empty() => Err(InitError::Exists {
-                found: decode(key.as_bytes(), found.kvs()[0].value())?,
+        let found = answer
+            .op_responses()
+            .into_iter()
+            .find_map(|response| match response {
+                TxnOpResponse::Get(read) => read.kvs().first().cloned(),
+                _ => None,
+            });
+        match found {
+            Some(kv) if kv.key() == layout.epoch().as_bytes() => Err(InitError::Exists {
+                found: decode(kv.key(), kv.value())?,
             }),
-            _ => unreachable!("the record exists in the same transaction"),
+            Some(kv) => {
+                let sealed: SealedRecord = decode(kv.key(), kv.value())?;
+                Err(InitError::Sealed {
+                    epoch: sealed.record.epoch,
+                    reason: sealed.why,
+                })
+            }
+            None => unreachable!("one of the two exists in the same transaction"),
         }
     }
 
@@ -96,6 +150,9 @@ impl EtcdStore {
 
     /// The epoch in force, from memory or from the store.
     pub(super) async fn in_force(&self) -> Result<InForce, AcquireError> {
+        if self.inner.doubt.is_raised() {
+            self.look_again().await?;
+        }
         let known = self
             .inner
             .in_force
@@ -108,7 +165,18 @@ impl EtcdStore {
         }
     }
 
-    pub(super) async fn read_in_force(&self) -> Result<InForce, AcquireError> {
+    /// The highest revision seen in an epoch, 0 unless it is the one in force.
+    pub(super) fn seen_in(&self, epoch: Epoch) -> u64 {
+        let known = self.inner.in_force.lock().unwrap_or_else(PoisonError::into_inner);
+        let in_force = known.as_ref().is_some_and(|known| known.record.epoch == epoch);
+        if in_force {
+            self.inner.seen.load(Ordering::SeqCst)
+        } else {
+            0
+        }
+    }
+
+    async fn read_in_force(&self) -> Result<InForce, AcquireError> {
         let seen = self.inner.seen.load(Ordering::SeqCst);
         let read = self.get_unchecked(self.inner.layout.epoch(), None).await?;
         self.adopt(seen, read.kvs().first(), read.header())
@@ -129,6 +197,14 @@ impl EtcdStore {
         };
         let record: EpochRecord = decode(kv.key(), kv.value())?;
         self.check_seal(&record, header)?;
+        if let Some(before) = &*known
+            && before.record.epoch > record.epoch
+        {
+            self.inner.doubt.raise();
+            let (seen, found) = (before.record.epoch, record.epoch);
+            let loss = Loss::Epoch { seen, found };
+            return Err(AcquireError::Sealed(SealReason::Lost { loss }));
+        }
         if known
             .as_ref()
             .is_some_and(|before| before.record.epoch < record.epoch)

@@ -9,12 +9,12 @@ use super::EtcdStore;
 use super::call::revision;
 use super::epoch::InForce;
 use super::lease::lease_id;
-use crate::error::AcquireError;
+use crate::error::{AcquireError, StoreError};
 use crate::store::{Attempt, LockStore, Minted};
 
-/// Up to so many keys, the transaction that cannot grant takes the places in the queues by itself: 2 n + 2 comparisons and,
+/// Up to so many keys, the transaction that cannot grant takes the places in the queues by itself: 2 n + 3 comparisons and,
 /// one level deeper, n puts, of which etcd allows 128 together. With more keys, a second transaction does.
-const QUEUES_AT_ONCE: usize = 42;
+const QUEUES_AT_ONCE: usize = 41;
 
 /// Where an attempt stands after a transaction.
 pub(super) enum Turn {
@@ -35,14 +35,42 @@ impl EtcdStore {
         let mut place = None;
         loop {
             let in_force = self.in_force().await?;
-            match self.try_grant(attempt, &in_force, place).await? {
-                Turn::Granted(minted) => return self.confirm(attempt, minted).await,
+            let turn = match self.try_grant(attempt, &in_force, place).await {
+                Ok(turn) => turn,
+                Err(error) => return Err(self.after_a_look(error).await),
+            };
+            match turn {
+                Turn::Granted(minted) => {
+                    // What was granted by a store that is another one by now does not count.
+                    if self.inner.doubt.is_raised() {
+                        self.look_again().await?;
+                    }
+                    return self.confirm(attempt, minted).await;
+                }
                 Turn::Queued(since) => place = Some(since),
                 Turn::Again => {}
             }
             if let Some(since) = place {
                 self.wait_for_turn(attempt, since).await?;
             }
+        }
+    }
+
+    /// The error for the caller: why the store is sealed, where it is.
+    async fn after_a_look(&self, error: AcquireError) -> AcquireError {
+        let strange = matches!(
+            error,
+            AcquireError::NotInitialised { .. }
+                | AcquireError::Sealed(_)
+                | AcquireError::Store(StoreError::Regressed { .. })
+        );
+        if !strange {
+            return error;
+        }
+        self.inner.doubt.raise();
+        match self.look_again().await {
+            Err(found @ AcquireError::Sealed(_)) => found,
+            _ => error,
         }
     }
 
@@ -65,7 +93,7 @@ impl EtcdStore {
             let minted = mint(in_force, revision(answer.header()))?;
             return Ok(Turn::Granted(minted));
         }
-        let otherwise = self.otherwise(seen, &answer)?;
+        let otherwise = self.otherwise(attempt, seen, &answer)?;
         match (place, otherwise) {
             // The place was ours before, and waiting shows whether it still is.
             (Some(since), _) => Ok(Turn::Queued(since)),
@@ -107,7 +135,7 @@ impl EtcdStore {
             self.check_revision(seen, answer.header())?;
             return Ok(Turn::Queued(place_of(&answer)));
         }
-        self.otherwise(seen, &answer)?;
+        self.otherwise(attempt, seen, &answer)?;
         Ok(Turn::Again)
     }
 
@@ -122,35 +150,54 @@ impl EtcdStore {
         Txn::new().when(self.still(attempt, in_force)).and_then(places)
     }
 
-    /// The epoch has not moved, and the attempt was not given up.
+    /// The epoch has not moved, the attempt was not given up, and where classes are placed, its class is placed here.
     fn still(&self, attempt: &Attempt, in_force: &InForce) -> Vec<Compare> {
         let layout = &self.inner.layout;
-        vec![
+        let mut still = vec![
             Compare::mod_revision(layout.epoch(), CompareOp::Equal, in_force.moved_at),
             Compare::create_revision(layout.cancelled(attempt), CompareOp::Equal, 0),
-        ]
+        ];
+        if in_force.record.classes_placed {
+            let tier = self.inner.tier.as_str();
+            let class = layout.class(attempt.class());
+            still.push(Compare::value(class, CompareOp::Equal, tier));
+        }
+        still
     }
 
-    /// What shows why there was no grant: the epoch record, and the cancellation of the attempt.
+    /// What shows why there was no grant: the epoch record, the cancellation of the attempt, and the place of its class.
     fn look(&self, attempt: &Attempt) -> Vec<TxnOp> {
         let layout = &self.inner.layout;
         vec![
             TxnOp::get(layout.epoch(), None),
             TxnOp::get(layout.cancelled(attempt), None),
+            TxnOp::get(layout.class(attempt.class()), None),
         ]
     }
 
     /// Why there was no grant, from what the transaction looked at.
-    fn otherwise(&self, seen: u64, answer: &TxnResponse) -> Result<Otherwise, AcquireError> {
+    fn otherwise(
+        &self,
+        attempt: &Attempt,
+        seen: u64,
+        answer: &TxnResponse,
+    ) -> Result<Otherwise, AcquireError> {
         let mut responses = answer.op_responses().into_iter();
         let mut next_get = || match responses.next() {
             Some(TxnOpResponse::Get(read)) => read.kvs().first().cloned(),
             _ => None,
         };
-        let (epoch, cancelled) = (next_get(), next_get());
-        self.adopt(seen, epoch.as_ref(), answer.header())?;
+        let (epoch, cancelled, class) = (next_get(), next_get(), next_get());
+        let in_force = self.adopt(seen, epoch.as_ref(), answer.header())?;
         if cancelled.is_some() {
             return Err(AcquireError::GivenUp);
+        }
+        let tier = &self.inner.tier;
+        if in_force.record.classes_placed && class.is_none_or(|kv| kv.value() != tier.as_str().as_bytes()) {
+            return Err(AcquireError::Unplaced {
+                class: attempt.class().clone(),
+                tier: tier.clone(),
+            });
         }
         Ok(match responses.next() {
             Some(TxnOpResponse::Txn(queued)) if queued.succeeded() => Otherwise::Queued(place_of(answer)),

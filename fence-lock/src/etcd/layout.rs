@@ -48,6 +48,30 @@ impl Layout {
         format!("{}/lock/", self.prefix)
     }
 
+    /// There while the store is sealed.
+    pub(super) fn sealed(&self) -> String {
+        format!("{}/sealed", self.prefix)
+    }
+
+    /// There while an advance is under way.
+    pub(super) fn intent(&self) -> String {
+        format!("{}/intent", self.prefix)
+    }
+
+    pub(super) fn lineage(&self) -> String {
+        format!("{}/lineage", self.prefix)
+    }
+
+    /// The tier of a class: there once it is placed.
+    pub(super) fn class(&self, class: &ClassName) -> String {
+        format!("{}/class/{class}", self.prefix)
+    }
+
+    /// Every class that is placed.
+    pub(super) fn classes(&self) -> String {
+        format!("{}/class/", self.prefix)
+    }
+
     pub(super) fn lock(&self, class: &ClassName, key: &Key) -> LockKeys {
         let key = utf8_percent_encode(key.as_str(), ESCAPED);
         LockKeys {
@@ -164,18 +188,22 @@ pub struct EpochRecord {
     pub tier: TierName,
     /// Why the epoch was begun, in the words of whoever began it.
     pub reason: String,
+    /// Whether the store grants only classes that were placed in its tier.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub classes_placed: bool,
 }
 
-mod epoch_number {
+/// An epoch as its number.
+pub(crate) mod epoch_number {
     use fence_core::Epoch;
     use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serializer};
 
-    pub(super) fn serialize<S: Serializer>(epoch: &Epoch, serializer: S) -> Result<S::Ok, S::Error> {
+    pub(crate) fn serialize<S: Serializer>(epoch: &Epoch, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_u16(epoch.as_u16())
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Epoch, D::Error> {
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Epoch, D::Error> {
         Epoch::new(u16::deserialize(deserializer)?).map_err(D::Error::custom)
     }
 }

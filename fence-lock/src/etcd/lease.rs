@@ -91,6 +91,9 @@ impl Renewals for EtcdRenewals {
             let renewed = self.renew_on_stream().await;
             // With an error this stream is done with, and its member under suspicion.
             self.waiting = matches!(renewed, Err(RenewError::Failed(_)));
+            if renewed.is_ok() {
+                self.store.tend();
+            }
             renewed
         })
     }
@@ -191,6 +194,7 @@ fn failed(store: &EtcdStore, error: etcd_client::Error) -> RenewError {
 }
 
 fn ended(store: &EtcdStore) -> RenewError {
+    store.inner.doubt.raise();
     RenewError::Failed(StoreError::Unreachable {
         endpoints: store.endpoints(),
         source: "the keepalive stream ended".into(),

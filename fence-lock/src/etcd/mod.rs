@@ -1,15 +1,21 @@
 //! The lock store on etcd.
 
 mod admin;
+mod advance;
+mod attend;
 mod call;
+mod check;
 mod connect;
 mod epoch;
 mod grant;
 mod layout;
 mod lease;
 mod look;
+mod present;
 mod queue;
 mod release;
+mod seal;
+mod status;
 mod version;
 mod watch;
 
@@ -22,14 +28,20 @@ use fence_core::TierName;
 use futures_util::future::BoxFuture;
 
 use crate::error::{AcquireError, StoreError};
+use crate::memory::StoreMemory;
 use crate::store::{Attempt, LockStore, Minted, Release};
 
 pub use admin::{Holder, Revoked};
+pub use advance::{Advance, AdvanceError, Advanced};
+pub use attend::{AttendError, Attended};
 pub use connect::EtcdOptions;
 pub use epoch::InitError;
 pub use layout::EpochRecord;
+pub use status::EpochStatus;
 pub use version::{MemberVersion, VersionWarning};
 pub use watch::{GrantEvent, GrantWatch, WatchError};
+
+pub(crate) use layout::epoch_number;
 
 use connect::Members;
 use epoch::InForce;
@@ -48,7 +60,11 @@ use layout::Layout;
 ///
 /// | key | value | lease | there |
 /// |---|---|---|---|
-/// | `P/epoch` | `{"epoch", "cluster_id", "tier", "reason"}` | none | once initialised |
+/// | `P/epoch` | `{"epoch", "cluster_id", "tier", "reason"}`, and `"classes_placed": true` where they are | none | once initialised, unless sealed |
+/// | `P/sealed` | `{"record", "why"}`: the epoch record, taken out of force | none | while the store is sealed |
+/// | `P/intent` | `{"epoch", "reason"}` | none | while an advance is under way, or after one that was interrupted |
+/// | `P/lineage` | `{"epoch", "generation", "random", "slack", "before"}` | none | once initialised |
+/// | `P/class/C` | the tier's name, bare | none | while class `C` is placed here |
 /// | `P/lock/C/K/held` | `{"class", "key", "grant_id", "session"}`, and `"at_ms"` for people | the session's | while a grant holds |
 /// | `P/lock/C/K/queue/G` | the same | the session's | while attempt `G` waits |
 /// | `P/lock/C/K/cancel/G` | the same | the session's | once attempt `G` was given up with a request on its way |
@@ -67,8 +83,9 @@ use layout::Layout;
 ///  and create_revision(every key under queue/) = 0      (in the queue since revision Q: > Q - 1)
 ///  and mod_revision(P/epoch) = M
 ///  and create_revision(cancel/G) = 0
+///  and value(P/class/C) = the tier's name                (where the epoch record says that classes are placed)
 /// then put held with the session's lease                (in the queue: and delete queue/G)
-/// else if mod_revision(P/epoch) = M and create_revision(cancel/G) = 0
+/// else if mod_revision(P/epoch) = M and create_revision(cancel/G) = 0 (and the class is placed)
 ///      then put queue/G with the session's lease
 /// ```
 ///
@@ -83,6 +100,23 @@ use layout::Layout;
 /// each: they share token and grant id, `held` and `queue/G` stand under every key and `cancel/G` under the first, and one
 /// revision is the place in every queue, so that no two attempts wait for each other. Seen from a watch, a deletion of `held` without a `released` of the same revision is a
 /// lease that expired or was revoked; those two cannot be told apart.
+///
+/// # Lost history
+///
+/// A store that came back from an earlier state issues its tokens again. It is looked at, at the start, before the next grant
+/// after a request failed or an answer's revision was below one already seen, and every 10 s while a session renews:
+///
+/// - the cluster id is compared with that of the epoch record, and with the one seen before;
+/// - how far the raft index of a member is ahead of its revision, which no unbroken history lowers, is compared with the
+///   bound in `P/lineage` and with the one that this process saw: restored snapshots fall below it. A member that denies its
+///   status, is a learner or has no leader is not judged, and one that may lag is asked again after a write through it;
+/// - `P/lineage`, a chain of random links of which one is written every 10 s, is compared with the one that this process, or
+///   a [`Witness`](crate::Witness), saw before. Only this sees a data directory that was put back, or a lagging member that was made a
+///   cluster of its own; without anybody who saw more than the store remembers, nothing does.
+///
+/// Whoever sees a loss *seals* the store: one transaction deletes `P/epoch`, so that clients in every language stop, and keeps
+/// it in `P/sealed`. It goes through the store's log and compares what was judged, so that no stale answer seals a healthy
+/// store. [`EtcdStore::advance`] opens it again. Detection is best effort: advance the epoch after any restore.
 #[derive(Clone)]
 pub struct EtcdStore {
     inner: Arc<Shared>,
@@ -96,6 +130,9 @@ struct Shared {
     in_force: Mutex<Option<InForce>>,
     /// The highest revision seen in the epoch in force.
     seen: AtomicU64,
+    /// What this process remembers of the store.
+    memory: Mutex<Option<StoreMemory>>,
+    doubt: check::Doubt,
 }
 
 /// The store was not opened.
@@ -123,7 +160,7 @@ pub enum ConnectError {
 }
 
 impl EtcdStore {
-    /// The most keys that one attempt may ask for. A grant of n keys compares 2 n + 2 things in one transaction, and etcd
+    /// The most keys that one attempt may ask for. A grant of n keys compares 2 n + 3 things in one transaction, and etcd
     /// allows 128 operations there (`--max-txn-ops`). A cluster that is set to fewer refuses larger grants whole.
     pub const MOST_KEYS: usize = 60;
 
@@ -177,10 +214,16 @@ impl EtcdStore {
                 timeout: EtcdStore::TIMEOUT,
                 in_force: Mutex::new(None),
                 seen: AtomicU64::new(0),
+                memory: Mutex::new(None),
+                doubt: check::Doubt::new(),
             }),
         };
-        store.epoch().await?;
-        Ok(store)
+        match store.look_again().await {
+            // It opens, so that an operator can mend it; it grants nothing.
+            Ok(()) | Err(AcquireError::NotInitialised { .. } | AcquireError::Sealed(_)) => Ok(store),
+            Err(AcquireError::Store(error)) => Err(ConnectError::Store(error)),
+            Err(error) => unreachable!("looking at a store acquires nothing: {error}"),
+        }
     }
 
     /// The tier that this store serves.

@@ -164,5 +164,6 @@ fn record(row: &Row) -> Result<EpochRecord, StoreError> {
         cluster_id: text(1)?,
         tier: row.read(2, TierName::new)?,
         reason: text(3)?,
+        classes_placed: false,
     })
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fence_core::{Epoch, TierName};
-use fence_lock::{AcquireError, EtcdStore, GrantEvent, InitError, SealReason, Session, StoreError};
+use fence_lock::{AcquireError, EtcdStore, GrantEvent, InitError, SealReason, Session};
 
 use crate::proxy::Proxy;
 use crate::support::{
@@ -198,10 +198,10 @@ async fn a_store_that_went_back_mints_nothing_until_its_epoch_is_higher() {
     let session = session(&store).await;
     let error = session.acquire(&class(), &key("acct-1")).await.unwrap_err();
     assert!(
-        matches!(error, AcquireError::Store(StoreError::Regressed { .. })),
+        matches!(error, AcquireError::Sealed(SealReason::Stranger { .. })),
         "{error:?}"
     );
-    // What that answer may have granted is taken back.
+    // That store is as it was, and what it may have granted is taken back.
     let direct = store_at(&older, &prefix).await;
     let other = crate::support::session(&direct).await;
     let free = other

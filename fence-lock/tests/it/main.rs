@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod advance;
 mod clock;
 mod conformance;
 mod deadline;
@@ -11,9 +12,11 @@ mod epoch;
 mod exclusion;
 mod giving_up;
 mod languages;
+mod losses;
 mod lost_history;
 mod postgres;
 mod proxy;
 mod reaching;
 mod running;
 mod support;
+mod witness;
