@@ -13,7 +13,7 @@ pub(crate) const HELP: &str = "\
 Exit codes:
   0      proven; or the command did what it was asked
   1      violated: a stale write was let in; with --danger-unfenced: every twin corrupts; or a register is not in order,
-         doctor found something, or a key is still held
+         doctor found something, a key is still held, or a lock store is sealed
   2      wrong arguments or a wrong file; nothing was shown
   3      inconclusive: void, blind or unknown; nothing was shown either way
   4      a service could not be found, reached or started, or was too busy: nothing was changed
@@ -87,6 +87,12 @@ impl Failure {
             "file": place.map(|(file, _)| file),
             "line": place.and_then(|(_, line)| line),
         } })
+    }
+
+    /// What went wrong, with the whole chain of its sources.
+    pub(crate) fn words(&self) -> String {
+        let (Failure::Usage(error) | Failure::Service(error)) = self;
+        chain(error.as_ref())
     }
 
     fn code(&self) -> u8 {

@@ -137,6 +137,17 @@ impl Database {
     }
 }
 
+/// Connects to the database of a URL; beside the connection, where it is in words, without a password.
+pub(crate) async fn connect(url: &str, command: &str) -> Result<(PgConnection, String), Failure> {
+    let arguments = DatabaseArguments {
+        database_url: Some(url.to_owned()),
+    };
+    let options = arguments.options().map_err(Failure::usage)?;
+    let place = place(&options);
+    let database = arguments.connect(command).await?;
+    Ok((database.connection, place))
+}
+
 /// Where the server is, in words, without a password.
 fn place(options: &PgConnectOptions) -> String {
     let host = match options.get_socket() {

@@ -12,7 +12,7 @@ mod uninstall;
 
 use clap::{Args, Subcommand};
 
-pub(crate) use connect::{Database, DatabaseArguments};
+pub(crate) use connect::{Database, DatabaseArguments, connect};
 pub(crate) use fault::ServerError;
 pub(crate) use sql::{literal, names};
 pub(crate) use status::Installed;
