@@ -64,8 +64,8 @@ pub use clock::{BootClock, Clock};
 pub use error::{AcquireError, OpenError, RenewError, SealReason, StoreError};
 pub use etcd::{
     Advance, AdvanceError, Advanced, AttendError, Attended, ConnectError, EpochRecord, EpochStatus,
-    EtcdOptions, EtcdStore, GrantEvent, GrantWatch, Holder, InitError, MemberVersion, Revoked, VersionWarning,
-    WatchError,
+    EtcdOptions, EtcdStore, GrantEvent, GrantWatch, Holder, InitError, MemberVersion, Revoked,
+    VersionWarning, WatchError,
 };
 pub use hold::{Hold, NotHeld};
 pub use hold_all::HoldAll;

@@ -15,9 +15,12 @@ use crate::loss::Loss;
 /// So many earlier links are kept at each distance: the last eight generations, the last eight multiples of 8, of 64, …
 const KEPT: u64 = 8;
 
+/// The first generation.
+const FIRST: u64 = 1;
+
 /// The newest link of a store's lineage, with earlier ones.
 ///
-/// Of the earlier links those are kept that are among the last eight multiples of a power of 8. So any two states of one
+/// Of the earlier links the first is kept, and those that are among the last eight multiples of a power of 8. So any two states of one
 /// lineage have a link in common, and mostly one not long before the older of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Lineage {
@@ -51,7 +54,7 @@ impl Lineage {
     pub(crate) fn begin(epoch: Epoch, slack: Option<i64>) -> Lineage {
         Lineage {
             epoch,
-            generation: 1,
+            generation: FIRST,
             random: random(),
             slack,
             before: BTreeMap::new(),
@@ -63,7 +66,7 @@ impl Lineage {
         let generation = self.generation + 1;
         let mut before = self.before.clone();
         before.insert(self.generation, self.random.clone());
-        before.retain(|earlier, _| is_kept(*earlier, generation));
+        before.retain(|earlier, _| *earlier == FIRST || is_kept(*earlier, generation));
         Lineage {
             epoch: self.epoch,
             generation,
@@ -168,6 +171,6 @@ mod tests {
         assert_eq!(lineage.slack, Some(7));
         assert_eq!(lineage.next(Some(9)).slack, Some(9));
         let long = grown(&lineage, 40_000);
-        assert!(long.before.len() <= 48, "{}", long.before.len());
+        assert!(long.before.len() <= 49, "{}", long.before.len());
     }
 }

@@ -90,7 +90,7 @@ impl EtcdStore {
     ///
     /// [`StoreError`] when the store does not answer.
     pub async fn cluster_version(&self) -> Result<String, StoreError> {
-        let mut client = self.client();
+        let mut client = self.client_in_turn().await?;
         Ok(self.bounded(client.status()).await?.version().to_owned())
     }
 

@@ -151,11 +151,6 @@ impl Members {
 }
 
 impl EtcdStore {
-    /// The client in use.
-    pub(super) fn client(&self) -> Client {
-        self.inner.members.known().0
-    }
-
     /// The client of the member whose turn it is, made anew where the turn has moved.
     pub(super) async fn client_in_turn(&self) -> Result<Client, StoreError> {
         let members = &self.inner.members;

@@ -176,7 +176,7 @@ impl EtcdStore {
         }
     }
 
-    async fn read_in_force(&self) -> Result<InForce, AcquireError> {
+    pub(super) async fn read_in_force(&self) -> Result<InForce, AcquireError> {
         let seen = self.inner.seen.load(Ordering::SeqCst);
         let read = self.get_unchecked(self.inner.layout.epoch(), None).await?;
         self.adopt(seen, read.kvs().first(), read.header())

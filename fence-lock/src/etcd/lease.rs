@@ -13,12 +13,18 @@ use crate::store::{Lease, Renewals, SessionId, SessionRegistry};
 impl SessionRegistry for EtcdStore {
     fn open(&self, ttl: Ttl) -> BoxFuture<'_, Result<Lease, OpenError>> {
         Box::pin(async move {
-            let mut client = self.client();
             let seconds = i64::try_from(ttl.as_duration().as_millis().div_ceil(1000)).unwrap_or(i64::MAX);
-            let granted = self
-                .bounded(client.lease_grant(seconds, None))
-                .await
-                .map_err(OpenError::Store)?;
+            let mut asked = 0;
+            let (mut client, granted) = loop {
+                let mut client = self.client_in_turn().await.map_err(OpenError::Store)?;
+                asked += 1;
+                match self.bounded(client.lease_grant(seconds, None)).await {
+                    Ok(granted) => break (client, granted),
+                    // Of a lease that was granted all the same nobody hears, and it lapses.
+                    Err(StoreError::Unreachable { .. }) if asked < self.inner.members.count() => {}
+                    Err(error) => return Err(OpenError::Store(error)),
+                }
+            };
             match ttl_of(granted.ttl()) {
                 Ok(ttl) => Ok(Lease {
                     session: session_id(granted.id()),
@@ -50,7 +56,7 @@ impl SessionRegistry for EtcdStore {
 impl EtcdStore {
     /// Revokes a lease. `false` when it was gone already.
     pub(super) async fn revoke_lease(&self, lease: i64) -> Result<bool, StoreError> {
-        let mut client = self.client();
+        let mut client = self.client_in_turn().await?;
         match self.bounded(client.lease_revoke(lease)).await {
             Ok(_) => Ok(true),
             Err(StoreError::LeaseGone) => Ok(false),
@@ -60,7 +66,7 @@ impl EtcdStore {
 
     /// The whole seconds that a lease has left and those it was granted; none when it is gone.
     pub(super) async fn lease_left(&self, lease: i64) -> Result<Option<Duration>, StoreError> {
-        let mut client = self.client();
+        let mut client = self.client_in_turn().await?;
         let answer = self.bounded(client.lease_time_to_live(lease, None)).await?;
         // A lease with less than a second left answers 0; one that is gone, -1.
         Ok(u64::try_from(answer.ttl()).ok().map(Duration::from_secs))

@@ -82,7 +82,7 @@ impl EtcdStore {
 
     /// Watches a key from a revision on until it is deleted, or the watch ends.
     async fn until_deleted(&self, key: Vec<u8>, from: i64) -> Result<(), StoreError> {
-        let mut client = self.client();
+        let mut client = self.client_in_turn().await?;
         let options = WatchOptions::new().with_start_revision(from);
         let mut watch = client
             .watch(key, Some(options))

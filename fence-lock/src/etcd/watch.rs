@@ -160,7 +160,7 @@ impl GrantWatch {
 
     async fn open(&mut self) -> Result<(), StoreError> {
         let store = self.store.clone();
-        let mut client = store.client();
+        let mut client = store.client_in_turn().await?;
         let options = WatchOptions::new()
             .with_prefix()
             .with_prev_key()
