@@ -95,6 +95,8 @@
 mod bounds;
 #[cfg(any(feature = "sqlx", feature = "tokio-postgres"))]
 mod column;
+#[cfg(feature = "sqlx")]
+mod completed;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 #[cfg(any(feature = "sqlx", feature = "tokio-postgres"))]
@@ -121,6 +123,8 @@ pub mod tokio_postgres;
 pub use bounds::{BOUNDS_SQL, Bounds, BoundsError};
 #[cfg(any(feature = "sqlx", feature = "tokio-postgres"))]
 pub use column::{ColumnGuard, IdentifierError};
+#[cfg(feature = "sqlx")]
+pub use completed::{COMPLETED_TABLE_SQL, IdempotentRequest, IdempotentRequestError, StoredAnswer};
 #[cfg(any(feature = "sqlx", feature = "tokio-postgres"))]
 pub use error::GuardError;
 #[cfg(any(feature = "sqlx", feature = "tokio-postgres"))]

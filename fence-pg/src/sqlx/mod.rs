@@ -22,6 +22,7 @@ mod column;
 mod guarded;
 mod held;
 mod install;
+mod once;
 mod resolve;
 
 pub use at_once::write_at_once;
@@ -31,6 +32,7 @@ pub use guarded::{
     Guarded, GuardedMany, Unadmitted, admit, admit_many, begin, begin_at, begin_many, open, raise_mark,
 };
 pub use install::{install, pending};
+pub use once::{NewRequest, Once, Replay, begin_once};
 pub use resolve::resolve;
 
 // What both drivers share, within reach of either.

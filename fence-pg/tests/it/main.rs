@@ -25,6 +25,7 @@ mod isolation;
 mod key;
 mod mark;
 mod observe;
+mod once;
 mod operate;
 mod outcome;
 mod owners;
