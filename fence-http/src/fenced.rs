@@ -81,6 +81,11 @@ impl<S: GuardedStore> Fenced<S> {
         &self.claim
     }
 
+    /// The store, for what else it offers to whoever has a claim.
+    pub fn store(&self) -> &S {
+        &self.store
+    }
+
     /// Opens a transaction for the claim.
     ///
     /// # Errors

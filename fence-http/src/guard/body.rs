@@ -1,3 +1,4 @@
+use std::any::Any;
 use std::future::Future as _;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -76,11 +77,31 @@ impl<B> Drop for GuardedBody<B> {
 #[derive(Debug)]
 pub(super) struct Rest<B>(Arc<Mutex<Option<Unread<B>>>>);
 
-impl<B> Rest<B> {
-    pub(super) fn new() -> Rest<B> {
-        Rest(Arc::new(Mutex::new(None)))
+/// Places that were used and are empty again, kept so that a request costs no allocation for one.
+#[derive(Debug, Default)]
+pub(super) struct Spare(Mutex<Vec<Arc<dyn Any + Send + Sync>>>);
+
+impl Spare {
+    /// At most so many are kept.
+    const MOST: usize = 64;
+
+    pub(super) fn take<B: Send + 'static>(&self) -> Rest<B> {
+        let spare = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        // One of another kind of body is let go.
+        let place = spare.and_then(|spare| spare.downcast().ok());
+        Rest(place.unwrap_or_default())
     }
 
+    /// Takes a place back, unless its body is still about.
+    pub(super) fn put<B: Send + 'static>(&self, rest: Rest<B>) {
+        let mut spare = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if Arc::strong_count(&rest.0) == 1 && spare.len() < Spare::MOST {
+            spare.push(rest.0);
+        }
+    }
+}
+
+impl<B> Rest<B> {
     pub(super) fn share(&self) -> Rest<B> {
         Rest(Arc::clone(&self.0))
     }

@@ -87,7 +87,7 @@ impl<F, B: Body + Unpin, R: From<Bytes>> ResponseFuture<F, B, R> {
 impl<F, B, R, E> Future for ResponseFuture<F, B, R>
 where
     F: Future<Output = Result<Response<R>, E>>,
-    B: Body + Unpin,
+    B: Body + Send + Unpin + 'static,
     R: From<Bytes>,
 {
     type Output = Result<Response<R>, E>;
@@ -111,9 +111,12 @@ where
                         version: watch.version,
                     });
                     let refused = response.status() >= StatusCode::BAD_REQUEST;
-                    let drain = watch
-                        .rest
-                        .and_then(|rest| rest.take())
+                    let unread = watch.rest.and_then(|rest| {
+                        let unread = rest.take();
+                        watch.settings.spare.put(rest);
+                        unread
+                    });
+                    let drain = unread
                         .filter(|unread| refused && (unread.begun || !watch.expects_continue))
                         .map(|unread| Drain::new(unread.body, watch.settings.linger));
                     state.set(State::Answering {

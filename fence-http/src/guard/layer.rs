@@ -3,6 +3,7 @@ use std::time::Duration;
 
 use tower::Layer;
 
+use super::body::Spare;
 use super::builder::{Answer, FenceLayerBuilder};
 use super::count::Counts;
 use super::rule::Rules;
@@ -27,11 +28,9 @@ impl FenceLayer {
     }
 
     pub(super) fn new(rules: Rules, settings: Settings) -> FenceLayer {
-        // Two layers of one builder count apart.
-        let counts = Counts::default();
         FenceLayer {
             rules: Arc::new(rules),
-            settings: Arc::new(Settings { counts, ..settings }),
+            settings: Arc::new(settings),
         }
     }
 }
@@ -63,11 +62,24 @@ impl Default for Linger {
 }
 
 /// What is not a rule.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Settings {
     pub(super) strict: bool,
     pub(super) observe: bool,
     pub(super) linger: Linger,
     pub(super) answer: Option<Answer>,
     pub(super) counts: Counts,
+    pub(super) spare: Spare,
+}
+
+impl Clone for Settings {
+    /// Two layers of one builder count apart.
+    fn clone(&self) -> Settings {
+        Settings {
+            answer: self.answer.clone(),
+            counts: Counts::default(),
+            spare: Spare::default(),
+            ..*self
+        }
+    }
 }

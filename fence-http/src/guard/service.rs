@@ -82,7 +82,7 @@ impl<S> Guard<S> {
 impl<S, ReqB, ResB> Service<Request<ReqB>> for Guard<S>
 where
     S: Service<Request<GuardedBody<ReqB>>, Response = Response<ResB>>,
-    ReqB: Body + Unpin,
+    ReqB: Body + Send + Unpin + 'static,
     ResB: From<Bytes>,
 {
     type Response = Response<ResB>;
@@ -122,7 +122,7 @@ where
                     observed,
                 });
                 // A body that is over has no rest.
-                let rest = (!body.is_end_stream()).then(Rest::new);
+                let rest = (!body.is_end_stream()).then(|| self.settings.spare.take());
                 let watch = Watch {
                     rest: rest.as_ref().map(Rest::share),
                     expects_continue: head.headers.contains_key(EXPECT),
@@ -142,7 +142,7 @@ impl<S> Guard<S> {
     fn pass<ReqB, ResB>(&mut self, head: Parts, body: ReqB) -> ResponseFuture<S::Future, ReqB, ResB>
     where
         S: Service<Request<GuardedBody<ReqB>>, Response = Response<ResB>>,
-        ReqB: Body + Unpin,
+        ReqB: Body + Send + Unpin + 'static,
         ResB: From<Bytes>,
     {
         let request = Request::from_parts(head, GuardedBody::new(body, None));

@@ -38,7 +38,10 @@ async fn pay(
                 .await
                 .map_err(fence_pg::sqlx::sort)?;
             let answer = answer(&claim.token.to_string());
-            (new.complete(&answer).await?.commit(Effect::Applied).await?, answer)
+            (
+                new.complete(&answer).await?.commit(Effect::Applied).await?,
+                answer,
+            )
         }
         Once::Replayed(replay) => replay.receipt().await?,
         Once::Reused(guarded) => {
@@ -70,10 +73,17 @@ async fn a_request_that_comes_again_is_answered_again_also_under_a_token_that_is
     assert_eq!((receipt.effect(), status), (&Effect::Replayed, 201));
     assert_eq!(again, first);
     // Anything else is fenced first.
-    for other in [request("k2", "team-1", "pay 5"), request("k1", "team-1", "pay 6"), request("k1", "team-2", "pay 5")] {
+    for other in [
+        request("k2", "team-1", "pay 5"),
+        request("k1", "team-1", "pay 6"),
+        request("k1", "team-2", "pay 5"),
+    ] {
         let refused = pay(&database, &old, &other).await.unwrap_err();
         assert!(
-            matches!(refused, GuardError::Refused(Refused::Claim(Refusal::Stale { .. }))),
+            matches!(
+                refused,
+                GuardError::Refused(Refused::Claim(Refusal::Stale { .. }))
+            ),
             "{refused:?}"
         );
     }
@@ -84,7 +94,10 @@ async fn a_request_that_comes_again_is_answered_again_also_under_a_token_that_is
 async fn the_key_of_another_principal_or_of_another_content_is_told_so_and_shows_no_answer() {
     let database = database().await;
     let old = claim("acct-1", 33);
-    pay(&database, &old, &request("k1", "team-1", "pay 5")).await.unwrap();
+    let done = pay(&database, &old, &request("k1", "team-1", "pay 5"))
+        .await
+        .unwrap();
+    assert_eq!(done.1, 201);
     for (token, other) in [
         (34, request("k1", "team-2", "pay 5")),
         (35, request("k1", "team-1", "pay 6")),
@@ -130,7 +143,10 @@ async fn two_copies_at_once_have_one_effect_and_one_answer() {
     };
     let (second, ()) = tokio::join!(second, first);
     let (receipt, _, text) = second.unwrap();
-    assert_eq!((receipt.effect(), text.as_str()), (&Effect::Replayed, "the first"));
+    assert_eq!(
+        (receipt.effect(), text.as_str()),
+        (&Effect::Replayed, "the first")
+    );
     assert_eq!(transfers(&database).await, 1);
 }
 
@@ -147,7 +163,12 @@ async fn what_is_rolled_back_or_left_is_not_completed() {
             let no_write = Effect::NoWrite("too little".to_owned());
             drop(new.leave().commit(no_write).await.unwrap());
         } else {
-            new.complete(&answer("x")).await.unwrap().rollback().await.unwrap();
+            new.complete(&answer("x"))
+                .await
+                .unwrap()
+                .rollback()
+                .await
+                .unwrap();
         }
     }
     let (receipt, ..) = pay(&database, &old, &asked).await.unwrap();
