@@ -49,6 +49,9 @@ pub(super) async fn show(
     id: Result<Path<String>, PathRejection>,
 ) -> Result<Json<Account>, Problem> {
     let Path(id) = id?;
+    if Key::check(&id).is_err() {
+        return Err(Own::unknown_account(&id, StatusCode::NOT_FOUND).into());
+    }
     let balance: Option<i64> = in_time(async {
         let select = sqlx::query_scalar("SELECT balance FROM account WHERE id = $1").bind(&id);
         Ok(select.fetch_optional(&pool).await?)

@@ -7,7 +7,7 @@ use axum::extract::rejection::PathRejection;
 use axum::response::{IntoResponse, Response};
 use fence_core::{Receipt, Refusal};
 use fence_http::ProblemKind;
-use fence_pg::{GuardError, Refused};
+use fence_pg::{GuardError, Refused, StoredAnswer};
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Method, StatusCode};
 use serde::Serialize;
@@ -232,12 +232,12 @@ impl From<GuardError> for Problem {
             GuardError::Unavailable { .. } => fence_http::Problem::unavailable(),
             GuardError::Unknown { .. } => fence_http::Problem::unknown_outcome(),
             GuardError::NotFound | GuardError::Database { .. } => {
-                eprintln!("paydb: {}", with_causes(&error));
+                tracing::error!(error = with_causes(&error), "broken");
                 return Own::broken().into();
             }
         };
         if problem.kind().status().is_server_error() {
-            eprintln!("paydb: {}", with_causes(&error));
+            tracing::warn!(error = with_causes(&error), "the guard could not decide");
         }
         problem.into()
     }
@@ -247,22 +247,32 @@ impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         match self {
             Problem::Guard(problem) => problem.into_response::<Body>(),
-            Problem::Own(own) => stored(own.status, own.text()),
+            Problem::Own(own) => stored(StoredAnswer {
+                status: own.status.as_u16(),
+                content_type: content_type(own.status).to_owned(),
+                body: own.text().into_bytes(),
+            }),
         }
     }
 }
 
-/// An answer whose body is text that was, or will be, stored: JSON, a problem from 400 on.
-pub(super) fn stored(status: StatusCode, text: String) -> Response {
-    let content_type = if status.is_success() {
+/// An answer as it was stored, or is with its effect.
+pub(super) fn stored(answer: StoredAnswer) -> Response {
+    let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = (status, answer.body).into_response();
+    if let Ok(content_type) = HeaderValue::try_from(answer.content_type) {
+        response.headers_mut().insert(CONTENT_TYPE, content_type);
+    }
+    response
+}
+
+/// JSON, a problem from 400 on.
+pub(super) fn content_type(status: StatusCode) -> &'static str {
+    if status.is_success() {
         "application/json"
     } else {
         "application/problem+json"
-    };
-    let mut response = (status, text).into_response();
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-    response
+    }
 }
 
 /// Puts the guard's receipt beside an answer, where the layer looks for it.

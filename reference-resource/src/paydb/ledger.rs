@@ -3,11 +3,10 @@
 use fence_core::Key;
 use http::StatusCode;
 use serde::Serialize;
-use sqlx::types::Json;
 use sqlx::{Executor, PgConnection, Postgres};
 
 use super::answer::Own;
-use super::order::{IdempotencyKey, Order};
+use super::order::Order;
 
 /// A transfer as it was made.
 #[derive(Debug, Serialize)]
@@ -20,63 +19,12 @@ pub(super) struct Transfer {
     idempotency_key: String,
 }
 
-/// An answer that was given and committed before.
-#[derive(Debug)]
-pub(super) struct Completed {
-    pub(super) order: Order,
-    pub(super) status: StatusCode,
-    pub(super) answer: String,
-}
-
-/// What the key was completed with, if it was.
-pub(super) async fn completed(
-    connection: &mut PgConnection,
-    account: &Key,
-    key: &IdempotencyKey,
-) -> sqlx::Result<Option<Completed>> {
-    let row: Option<(Json<Order>, i16, String)> = sqlx::query_as(
-        "SELECT request, status, answer FROM completed_request WHERE account = $1 AND idempotency_key = $2",
-    )
-    .bind(account.as_str())
-    .bind(key.as_str())
-    .fetch_optional(connection)
-    .await?;
-    Ok(row.map(|(Json(order), status, answer)| Completed {
-        order,
-        status: u16::try_from(status)
-            .ok()
-            .and_then(|status| StatusCode::from_u16(status).ok())
-            .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
-        answer,
-    }))
-}
-
-/// Completes the key.
-pub(super) async fn complete(
-    connection: &mut PgConnection,
-    account: &Key,
-    key: &IdempotencyKey,
-    completed: &Completed,
-) -> sqlx::Result<()> {
-    sqlx::query(
-        "INSERT INTO completed_request (account, idempotency_key, request, status, answer) VALUES ($1, $2, $3, $4, $5)",
-    )
-    .bind(account.as_str())
-    .bind(key.as_str())
-    .bind(Json(&completed.order))
-    .bind(i16::try_from(completed.status.as_u16()).expect("a status has three digits"))
-    .bind(&completed.answer)
-    .execute(connection)
-    .await?;
-    Ok(())
-}
-
 /// Makes the transfer, or says why not; then nothing was written. Both accounts are held to the transaction's end.
 pub(super) async fn transfer(
     connection: &mut PgConnection,
     from: &Key,
     order: &Order,
-    key: &IdempotencyKey,
+    key: &str,
 ) -> sqlx::Result<Result<Transfer, Own>> {
     let balances: Vec<(String, i64)> =
         sqlx::query_as("SELECT id, balance FROM account WHERE id IN ($1, $2) ORDER BY id FOR NO KEY UPDATE")
@@ -113,7 +61,7 @@ pub(super) async fn transfer(
     .bind(&order.to)
     .bind(order.amount)
     .bind(&order.reference)
-    .bind(key.as_str())
+    .bind(key)
     .fetch_one(connection)
     .await?;
     Ok(Ok(Transfer {
@@ -122,7 +70,7 @@ pub(super) async fn transfer(
         to: order.to.clone(),
         amount: order.amount,
         reference: order.reference.clone(),
-        idempotency_key: key.as_str().to_owned(),
+        idempotency_key: key.to_owned(),
     }))
 }
 

@@ -8,6 +8,8 @@
 //! | `GET /accounts/{id}/transfers` | what the account has sent, in order |
 //! | `POST /accounts/{id}/fence` | commits the raised mark and answers 204; needs `Fencing-Token` |
 //! | `GET /healthz` | 204 while the database answers |
+//! | `GET /metrics` | counters for Prometheus: refusals by class and reason, marks raised, time blocked |
+//! | `GET /openapi.json` | all of this as OpenAPI 3.1 |
 //!
 //! Amounts are integers in minor units. The class of the tokens is `paydb.account`, its key the account in the path.
 //!
@@ -18,9 +20,12 @@
 
 mod accounts;
 mod answer;
+mod app;
 mod connect;
 mod deadline;
 mod ledger;
+mod metrics;
+mod observe;
 mod options;
 mod order;
 mod router;

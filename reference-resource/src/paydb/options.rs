@@ -25,6 +25,9 @@ pub struct Options {
     /// The database, such as postgres://user:password@127.0.0.1/paydb
     #[arg(long, value_name = "URL", env = "DATABASE_URL", hide_env_values = true)]
     pub database_url: DatabaseUrl,
+    /// What is logged on standard error: error, warn, info (refusals too), debug (every request), trace, or off
+    #[arg(long, value_name = "LEVEL", env = "PAYDB_LOG", default_value = "warn")]
+    pub log: tracing_subscriber::filter::LevelFilter,
 }
 
 /// A PostgreSQL database's address, checked for its form.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use fence_core::Key;
+use fence_pg::IdempotentRequest;
 use http::HeaderMap;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
@@ -61,30 +62,26 @@ pub(super) async fn read_json<T: DeserializeOwned>(body: Body) -> Result<T, Own>
     serde_json::from_slice(&bytes).map_err(|error| Own::malformed(format!("the body: {error}")))
 }
 
-/// The key under which a request may come again: 1 to 255 visible ASCII characters, once.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct IdempotencyKey(String);
+/// A transfer under its idempotency key, which comes once.
+///
+/// paydb authenticates nobody, so all its requests are one principal's.
+pub(super) fn read_key(headers: &HeaderMap) -> Result<&str, Own> {
+    let mut values = headers.get_all("idempotency-key").iter();
+    let (Some(value), None) = (values.next(), values.next()) else {
+        let count = headers.get_all("idempotency-key").iter().count();
+        return Err(Own::idempotency_key(format!(
+            "send the header Idempotency-Key once, got {count}"
+        )));
+    };
+    // What is no text is no key either.
+    Ok(value.to_str().unwrap_or_default())
+}
 
-impl IdempotencyKey {
-    pub(super) fn read(headers: &HeaderMap) -> Result<IdempotencyKey, Own> {
-        let mut values = headers.get_all("idempotency-key").iter();
-        let (Some(value), None) = (values.next(), values.next()) else {
-            let count = headers.get_all("idempotency-key").iter().count();
-            return Err(Own::idempotency_key(format!(
-                "send the header Idempotency-Key once, got {count}"
-            )));
-        };
-        let bytes = value.as_bytes();
-        if !(1..=255).contains(&bytes.len()) || !bytes.iter().all(u8::is_ascii_graphic) {
-            return Err(Own::idempotency_key(
-                "an Idempotency-Key is 1 to 255 visible ASCII characters",
-            ));
-        }
-        let text = value.to_str().expect("visible ASCII is text");
-        Ok(IdempotencyKey(text.to_owned()))
-    }
-
-    pub(super) fn as_str(&self) -> &str {
-        &self.0
+impl Order {
+    /// What the request is known by when it comes again: the same order, in whatever bytes.
+    pub(super) fn under(&self, key: &str) -> Result<IdempotentRequest, Own> {
+        let content = serde_json::to_vec(self).expect("texts and numbers always serialize");
+        IdempotentRequest::new(key, "", &content)
+            .map_err(|_| Own::idempotency_key("an Idempotency-Key is 1 to 255 visible ASCII characters"))
     }
 }

@@ -1,22 +1,50 @@
+use std::convert::Infallible;
+
 use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::middleware::from_fn_with_state;
+use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use fence_core::ClassName;
 use fence_http::{FenceLayer, Guard};
+use http::header::CONTENT_TYPE;
 use http::{Method, StatusCode, Uri};
 use sqlx::PgPool;
-use tower::Layer;
+use tower::util::BoxCloneSyncService;
+use tower::{Layer, ServiceBuilder};
 
 use super::answer::{Own, Problem};
+use super::app::App;
 use super::deadline::in_time;
+use super::metrics::Metrics;
+use super::observe::observe;
 use super::{accounts, transfers};
 
 /// The largest body of a request, in bytes.
 pub(super) const MAX_BODY: usize = 64 << 10;
 
-/// The finished service: the router, and the guard around all of it.
-pub(super) fn service(pool: PgPool) -> Guard<Router> {
+/// What the routes take and answer, as OpenAPI 3.1.
+pub(super) const OPENAPI: &str = include_str!("../../openapi.json");
+
+/// The finished service: the router, the guard around all of it, and the counters around that.
+pub(super) fn service(pool: PgPool) -> BoxCloneSyncService<Request<Body>, Response, Infallible> {
+    let metrics = Metrics::new();
+    let guarded = guarded(App {
+        pool,
+        metrics: metrics.clone(),
+    });
+    let counted = ServiceBuilder::new()
+        .layer(from_fn_with_state(metrics, observe))
+        .service(guarded);
+    BoxCloneSyncService::new(counted)
+}
+
+fn guarded(app: App) -> Guard<Router> {
     let router = Router::new()
         .route("/healthz", get(healthz))
+        .route("/metrics", get(metrics))
+        .route("/openapi.json", get(openapi))
         .route("/accounts", post(accounts::create))
         .route("/accounts/{id}", get(accounts::show))
         .route(
@@ -26,7 +54,7 @@ pub(super) fn service(pool: PgPool) -> Guard<Router> {
         .route("/accounts/{id}/fence", post(transfers::fence))
         .fallback(async |uri: Uri| Problem::from(Own::unknown_route(uri.path())))
         .method_not_allowed_fallback(async |method: Method| Problem::from(Own::wrong_method(&method)))
-        .with_state(pool);
+        .with_state(app);
     let class = ClassName::new("paydb.account").expect("a class name");
     let layer = FenceLayer::builder()
         .guard(class.clone(), "/accounts/{id}/transfers")
@@ -38,7 +66,59 @@ pub(super) fn service(pool: PgPool) -> Guard<Router> {
     layer.layer(router)
 }
 
-async fn healthz(state: axum::extract::State<PgPool>) -> Result<StatusCode, Problem> {
-    in_time(async { Ok(sqlx::query("SELECT 1").execute(&*state).await?) }).await?;
+async fn healthz(State(pool): State<PgPool>) -> Result<StatusCode, Problem> {
+    in_time(async { Ok(sqlx::query("SELECT 1").execute(&pool).await?) }).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+async fn metrics(State(metrics): State<Metrics>) -> impl IntoResponse {
+    let text = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    ([(CONTENT_TYPE, text)], metrics.page())
+}
+
+async fn openapi() -> impl IntoResponse {
+    ([(CONTENT_TYPE, "application/json")], OPENAPI)
+}
+
+#[cfg(test)]
+mod tests {
+    use fence_http::coverage::coverage;
+
+    use super::*;
+
+    /// Nothing is reached, and so nothing connects.
+    fn unused() -> App {
+        App {
+            pool: PgPool::connect_lazy("postgres://nobody@127.0.0.1:1/none").expect("an address"),
+            metrics: Metrics::new(),
+        }
+    }
+
+    #[tokio::test]
+    async fn every_mutating_route_is_guarded_but_for_the_one_that_makes_accounts() {
+        let coverage = coverage(guarded(unused())).await.expect("an axum router");
+        assert_eq!(coverage.unguarded, []);
+        assert_eq!(coverage.observed, []);
+        let posts = |routes: &[fence_http::coverage::Route]| -> Vec<String> {
+            let posts = routes.iter().filter(|route| route.method == Method::POST);
+            posts.map(|route| route.path.clone()).collect()
+        };
+        assert_eq!(posts(&coverage.exempt), ["/accounts"]);
+        assert_eq!(
+            posts(&coverage.guarded),
+            ["/accounts/{id}/fence", "/accounts/{id}/transfers"]
+        );
+    }
+
+    #[tokio::test]
+    async fn the_document_names_every_route_of_the_router() {
+        let document: serde_json::Value = serde_json::from_str(OPENAPI).expect("JSON");
+        let shown = format!("{:?}", guarded(unused()));
+        let paths = document["paths"].as_object().expect("paths");
+        assert_eq!(document["openapi"], "3.1.0");
+        for path in paths.keys() {
+            assert!(shown.contains(&format!("{path:?}")), "{path} is no route");
+        }
+        assert_eq!(paths.len(), 7, "every route is in the document");
+    }
 }

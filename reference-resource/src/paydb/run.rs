@@ -73,6 +73,11 @@ impl RunError {
 ///
 /// [`RunError`], whose exit code tells its kind.
 pub async fn run(options: Options) -> Result<(), RunError> {
+    tracing_subscriber::fmt()
+        .with_max_level(options.log)
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .init();
     let database = options
         .database_url
         .connect_options()

@@ -6,10 +6,7 @@ use sqlx::{Connection as _, Executor as _, PgConnection, PgPool};
 /// paydb's own files, in order.
 const FILES: [(&str, &str); 3] = [
     ("0001_accounts.sql", include_str!("../../sql/0001_accounts.sql")),
-    (
-        "0002_completed_requests.sql",
-        include_str!("../../sql/0002_completed_requests.sql"),
-    ),
+    ("0002_completed_requests.sql", fence_pg::COMPLETED_TABLE_SQL),
     (
         "0003_settlement.sql",
         include_str!("../../sql/0003_settlement.sql"),

@@ -1,0 +1,36 @@
+//! What is counted and logged of every request, around the guard.
+
+use std::time::Instant;
+
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::Response;
+use fence_core::Receipt;
+use fence_http::{FencingToken, Problem};
+
+use super::metrics::{Metrics, reason};
+
+/// Refusals are logged with the token and grant that were presented: neither is a secret. The mark stays out.
+pub(super) async fn observe(State(metrics): State<Metrics>, request: Request, next: Next) -> Response {
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let presented = FencingToken::from_headers(request.headers()).ok();
+    let began = Instant::now();
+    let response = next.run(request).await;
+    let status = response.status().as_u16();
+    metrics.answered(&method, status);
+    let elapsed_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let token = presented.as_ref().map(|presented| presented.token.to_string());
+    let grant = presented
+        .as_ref()
+        .and_then(|presented| presented.grant_id.as_ref())
+        .map(ToString::to_string);
+    if let Some(problem) = response.extensions().get::<Problem>() {
+        metrics.refused(problem.kind());
+        let reason = reason(problem.kind());
+        tracing::info!(%method, path, status, reason, token, grant, elapsed_ms, "refused");
+    } else {
+        let effect = response.extensions().get::<Receipt>().map(Receipt::effect);
+        tracing::debug!(%method, path, status, ?effect, token, grant, elapsed_ms, "answered");
+    }
+    response
+}
