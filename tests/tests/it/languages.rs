@@ -115,6 +115,11 @@ fn every_example_is_known_to_the_tests() {
     let known: Vec<&str> = LANGUAGES
         .iter()
         .map(|language| language.folder)
+        .chain(
+            crate::http_languages::SERVICES
+                .iter()
+                .map(|service| service.folder),
+        )
         .chain(fence_tests::examples::EXAMPLES.iter().map(|example| example.name))
         .chain(LOCKS)
         .collect();
@@ -197,10 +202,10 @@ async fn writes_and_is_refused(language: &Language) {
 }
 
 /// A token of epoch 1.
-const TOKEN: i64 = (1 << 48) + 17;
+pub(crate) const TOKEN: i64 = (1 << 48) + 17;
 
 /// A database with the guard and the examples' table, as the role of an application, and a connection as its owner.
-async fn orders() -> (DatabaseUrl, Client) {
+pub(crate) async fn orders() -> (DatabaseUrl, Client) {
     let services = for_tests().await;
     let owners = services.fresh_database().await;
     let (client, connection) = tokio_postgres::connect(owners.as_str(), NoTls).await.unwrap();
@@ -229,7 +234,7 @@ async fn orders() -> (DatabaseUrl, Client) {
     (services.postgres().url(owners.database(), &login), client)
 }
 
-async fn state(client: &Client) -> String {
+pub(crate) async fn state(client: &Client) -> String {
     let found = "SELECT state FROM orders WHERE id = 42";
     client.query_one(found, &[]).await.unwrap().get(0)
 }
@@ -337,7 +342,7 @@ impl Running {
     }
 }
 
-async fn shell(command: &str, folder: &Path) -> Result<(), String> {
+pub(crate) async fn shell(command: &str, folder: &Path) -> Result<(), String> {
     let mut shell = Command::new("sh");
     let output = shell.args(["-c", command]).current_dir(folder).output();
     let output = output.await.unwrap();

@@ -4,6 +4,7 @@
 
 mod architecture;
 mod decisions;
+mod http_languages;
 mod languages;
 mod postgresql;
 mod prove;
