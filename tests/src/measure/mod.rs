@@ -4,6 +4,7 @@ mod browser;
 mod dist;
 mod false_alarms;
 mod family;
+mod http;
 mod interrupt;
 mod load;
 mod lock_conformance;
@@ -127,6 +128,26 @@ const CHECKS: &[(&str, &str, Check)] = &[
         "pg-storm",
         "8 writers, 4 of them stale, 100,000 guarded writes over few keys at every isolation level: nothing late, sums exact",
         storm::storm,
+    ),
+    (
+        "http-corpus",
+        "300 malformed or ambiguous requests as raw bytes, 50 valid ones among them; 10 million headers and keys at random",
+        http::corpus,
+    ),
+    (
+        "http-openapi",
+        "Schemathesis with a valid token: no 5xx, no undocumented answer, 60 % of the operations reach 2xx",
+        http::openapi,
+    ),
+    (
+        "http-cost",
+        "the HTTP guard's instructions, allocations and time for a request, and a service's throughput with and without it",
+        http::cost,
+    ),
+    (
+        "http-storm",
+        "8 clients, 4 stale, 200,000 requests over 3 replicas, one restarted every second: nothing late, lost or done twice",
+        http::storm,
     ),
     (
         "dist",
