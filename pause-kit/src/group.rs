@@ -71,7 +71,7 @@ impl Group {
     /// # Errors
     ///
     /// When the system refuses.
-    pub fn kill(&self) -> io::Result<()> {
+    pub fn kill_all(&self) -> io::Result<()> {
         self.signal(rustix::process::Signal::KILL.as_raw())
     }
 
@@ -91,7 +91,7 @@ impl Drop for Group {
     fn drop(&mut self) {
         if !self.reaped {
             // Where the system refuses there is nothing left to try.
-            let _ = self.kill();
+            let _ = self.kill_all();
             let _ = self.child.wait();
         }
     }
@@ -130,7 +130,7 @@ mod tests {
         group.signal(15).expect("the group is there");
         group.ended().await.expect("it can be waited for");
         // Its first process is over, and the group can still be named.
-        group.kill().expect("the group is there");
+        group.kill_all().expect("the group is there");
         let status = group.reap().expect("it ended");
         assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(15));
         group.signal(15).expect("nobody is meant any more");

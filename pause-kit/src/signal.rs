@@ -57,7 +57,6 @@ pub(crate) fn send_to_group(leader: Pid, number: i32) -> io::Result<()> {
     })?;
     match kill_process_group(leader, signal) {
         Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
-        // What is left of the group has ended, or changed to another user.
         Err(error) => Err(error.into()),
     }
 }

@@ -49,7 +49,7 @@ pub(super) async fn run(
         lent.take_back();
     }
     // What the command left running would go on under a lock that is about to be free.
-    group.kill().map_err(Failure::service)?;
+    group.kill_all().map_err(Failure::service)?;
     let status = group.reap().map_err(Failure::service)?;
     if lost {
         say::remark("error: the lock was lost; the command was stopped");
@@ -88,7 +88,7 @@ async fn watched(
             }
             () = due => {
                 killed = true;
-                group.kill()?;
+                group.kill_all()?;
             }
             number = signals.next() => group.signal(number)?,
         }

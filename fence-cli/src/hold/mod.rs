@@ -84,36 +84,46 @@ pub(crate) fn run(arguments: &HoldArguments) -> ExitCode {
 }
 
 async fn hold(arguments: &HoldArguments) -> Result<Ending, Failure> {
+    let keys = Keys::new(arguments.keys.clone()).map_err(Failure::usage)?;
     let mut signals = Signals::listen().map_err(Failure::service)?;
-    let waited = tokio::select! {
+    let session = tokio::select! {
         biased;
         number = signals.ends() => return Ok(Ending::Signal(number)),
-        waited = granted(arguments) => waited?,
+        session = opened(arguments) => session?,
     };
-    let (session, held) = match waited {
-        Waited::Granted(session, held) => (session, held),
-        Waited::InVain(session, within) => {
-            say::remark(&format!("error: the lock was not granted within {within:?}"));
-            close(&session).await;
-            return Ok(Ending::NotGranted);
-        }
-        Waited::Over => {
-            say::remark("error: the session was over before the lock was granted");
-            return Ok(Ending::NotGranted);
-        }
+    let waited = tokio::select! {
+        biased;
+        number = signals.ends() => Ok(Waited::Ended(Ending::Signal(number))),
+        waited = granted(arguments, &session, keys) => waited,
     };
+    let ended = match waited {
+        Ok(Waited::Granted(held)) => under(arguments, &session, held, &mut signals).await,
+        Ok(Waited::Ended(ending)) => Ok(ending),
+        Err(failure) => Err(failure),
+    };
+    // With the lease goes the place in the queue, and whatever is still on its way.
+    close(&session).await;
+    ended
+}
+
+/// What is done under the lock, and its release.
+async fn under(
+    arguments: &HoldArguments,
+    session: &Session,
+    held: HoldAll,
+    signals: &mut Signals,
+) -> Result<Ending, Failure> {
     let raised = tokio::select! {
         biased;
         number = signals.ends() => Ok(Some(Ending::Signal(number))),
         raised = raise(arguments, &held) => raised.map(|()| None),
     };
     let ended = match raised {
-        Ok(None) => command::run(&arguments.command, &session, &held, &mut signals).await,
+        Ok(None) => command::run(&arguments.command, session, &held, signals).await,
         Ok(Some(ending)) => Ok(ending),
         Err(failure) => Err(failure),
     };
     let released = release(held).await;
-    close(&session).await;
     match ended {
         Ok(Ending::Signal(_) | Ending::Command(_)) if !released => {
             say::remark("error: the lock was lost before the command had ended");
@@ -125,41 +135,39 @@ async fn hold(arguments: &HoldArguments) -> Result<Ending, Failure> {
 
 /// How the waiting for a lock ended.
 enum Waited {
-    Granted(Session, HoldAll),
-    InVain(Session, Duration),
-    Over,
+    Granted(HoldAll),
+    Ended(Ending),
 }
 
-async fn granted(arguments: &HoldArguments) -> Result<Waited, Failure> {
-    let keys = Keys::new(arguments.keys.clone()).map_err(Failure::usage)?;
+async fn opened(arguments: &HoldArguments) -> Result<Session, Failure> {
     let store = arguments.store.open().await?;
-    let session = Session::open(store.locks_with(), arguments.ttl)
-        .await
-        .map_err(|error| match error {
-            OpenError::Store(_) | OpenError::TooLate => Failure::service(error),
-            _ => Failure::usage(error),
-        })?;
+    let session = Session::open(store.locks_with(), arguments.ttl).await;
+    session.map_err(|error| match error {
+        OpenError::Store(_) | OpenError::TooLate => Failure::service(error),
+        _ => Failure::usage(error),
+    })
+}
+
+async fn granted(arguments: &HoldArguments, session: &Session, keys: Keys) -> Result<Waited, Failure> {
     let acquiring = session.acquire_all(&arguments.class, keys);
     let outcome = match arguments.wait {
         None => acquiring.await,
         Some(wait) => {
+            // The store needs a moment to answer at all.
             let within = wait.max(Duration::from_secs(1));
-            match tokio::time::timeout(within, acquiring).await {
-                Ok(outcome) => outcome,
-                Err(_) => return Ok(Waited::InVain(session, within)),
-            }
+            tokio::time::timeout(within, acquiring)
+                .await
+                .unwrap_or(Err(AcquireError::TimedOut { after: within }))
         }
     };
     match outcome {
-        Ok(held) => Ok(Waited::Granted(session, held)),
-        Err(AcquireError::SessionOver) => Ok(Waited::Over),
-        Err(error) => {
-            close(&session).await;
-            Err(match error {
-                AcquireError::Store(_) | AcquireError::NotConfirmed => Failure::service(error),
-                _ => Failure::usage(error),
-            })
+        Ok(held) => Ok(Waited::Granted(held)),
+        Err(error @ (AcquireError::TimedOut { .. } | AcquireError::SessionOver)) => {
+            say::remark(&format!("error: {error}"));
+            Ok(Waited::Ended(Ending::NotGranted))
         }
+        Err(error @ (AcquireError::Store(_) | AcquireError::NotConfirmed)) => Err(Failure::service(error)),
+        Err(error) => Err(Failure::usage(error)),
     }
 }
 

@@ -198,6 +198,7 @@ async fn who_ends_the_waiting_ends_it_at_once_and_leaves_the_queue() {
     waiting.terminate().await.unwrap();
     assert_eq!(code(&waiting).await, 143);
     assert_eq!(said_by(&waiting), "");
+    assert_eq!(locks.listed()[0]["waiting"], serde_json::json!([]));
     let _ = hold.release().await.unwrap();
 }
 
