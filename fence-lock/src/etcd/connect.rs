@@ -12,6 +12,11 @@ use super::EtcdStore;
 use crate::error::StoreError;
 use crate::tls::Tls;
 
+/// How often a connection that something waits on is asked whether it lives, and for how long. etcd takes a ping every 5 s, and
+/// none while nothing waits.
+const PING_EVERY: Duration = Duration::from_secs(8);
+const PING_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// Where the store is, and how it is reached.
 #[derive(Clone)]
 pub struct EtcdOptions {
@@ -63,6 +68,8 @@ impl EtcdOptions {
         // A member without a leader answers with an error instead of silence.
         let mut options = ConnectOptions::new()
             .with_connect_timeout(timeout)
+            .with_keep_alive(PING_EVERY, PING_TIMEOUT)
+            .with_keep_alive_while_idle(false)
             .with_require_leader(true);
         if let Some((name, password)) = &self.user {
             options = options.with_user(name, password);

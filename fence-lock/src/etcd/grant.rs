@@ -1,20 +1,26 @@
 //! The grant: one transaction, and the confirmation after it.
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use etcd_client::{Compare, CompareOp, PutOptions, Txn, TxnOp, TxnOpResponse, TxnResponse};
+use etcd_client::{Compare, CompareOp, GetOptions, PutOptions, Txn, TxnOp, TxnOpResponse, TxnResponse};
 use fence_core::{Revision, Token};
 
 use super::EtcdStore;
 use super::call::revision;
 use super::epoch::InForce;
+use super::layout::LockKeys;
 use super::lease::lease_id;
+use crate::clock::{BootClock, Clock as _};
 use crate::error::{AcquireError, StoreError};
 use crate::store::{Attempt, LockStore, Minted};
 
 /// Up to so many keys, the transaction that cannot grant takes the places in the queues by itself: 2 n + 3 comparisons and,
 /// one level deeper, n puts, of which etcd allows 128 together. With more keys, a second transaction does.
 const QUEUES_AT_ONCE: usize = 41;
+
+/// An answer that took less was under way for less than any holder keeps as a margin.
+const QUICK: Duration = Duration::from_millis(100);
 
 /// Where an attempt stands after a transaction.
 pub(super) enum Turn {
@@ -35,6 +41,7 @@ impl EtcdStore {
         let mut place = None;
         loop {
             let in_force = self.in_force().await?;
+            let asked = BootClock.now();
             let turn = match self.try_grant(attempt, &in_force, place).await {
                 Ok(turn) => turn,
                 Err(error) => return Err(self.after_a_look(error).await),
@@ -45,7 +52,8 @@ impl EtcdStore {
                     if self.inner.doubt.is_raised() {
                         self.look_again().await?;
                     }
-                    return self.confirm(attempt, minted).await;
+                    let quick = asked.until(BootClock.now()) < QUICK;
+                    return self.confirm(attempt, minted, quick).await;
                 }
                 Turn::Queued(since) => place = Some(since),
                 Turn::Again => {}
@@ -208,35 +216,48 @@ impl EtcdStore {
 
     /// A grant can be gone before its answer is here: the lease ran out, or was revoked. Only one that is there, each key
     /// of it attached to this session's lease, since the revision that minted it, is handed out.
-    async fn confirm(&self, attempt: &Attempt, minted: Minted) -> Result<Minted, AcquireError> {
+    ///
+    /// After an answer that was quick, the member that gave it is asked for what it has, which costs the cluster nothing: no
+    /// lease runs out so soon. A member that stood still meanwhile does not know what it has missed, and its answer is not quick.
+    async fn confirm(&self, attempt: &Attempt, minted: Minted, quick: bool) -> Result<Minted, AcquireError> {
         let each = self.inner.layout.each(attempt);
-        let reads: Vec<TxnOp> = each
-            .iter()
-            .map(|(keys, _)| TxnOp::get(keys.held(), None))
-            .collect();
-        let answer = self.txn(Txn::new().and_then(reads)).await?;
-        let ours = |response: TxnOpResponse, record: &[u8]| {
-            let TxnOpResponse::Get(read) = response else {
-                return false;
-            };
-            read.kvs().first().is_some_and(|kv| {
-                kv.create_revision() == minted_at(minted)
-                    && kv.lease() == lease_id(attempt.session())
-                    && kv.value() == record
-            })
+        let reads = |options: Option<GetOptions>| {
+            let read = |(keys, _): &(LockKeys, Vec<u8>)| TxnOp::get(keys.held(), options.clone());
+            Txn::new().and_then(each.iter().map(read).collect::<Vec<_>>())
         };
-        let responses = answer.op_responses();
-        let confirmed = responses.len() == each.len()
-            && responses
-                .into_iter()
-                .zip(&each)
-                .all(|(response, (_, record))| ours(response, record));
-        if confirmed {
-            Ok(minted)
-        } else {
-            Err(AcquireError::NotConfirmed)
+        if quick {
+            let as_it_is_there = GetOptions::new().with_serializable();
+            let answer = self.txn_unchecked(reads(Some(as_it_is_there))).await?;
+            if is_there(attempt, minted, &each, &answer) {
+                return Ok(minted);
+            }
+        }
+        let answer = self.txn(reads(None)).await?;
+        match is_there(attempt, minted, &each, &answer) {
+            true => Ok(minted),
+            false => Err(AcquireError::NotConfirmed),
         }
     }
+}
+
+/// Whether each key of a grant is there as it was granted.
+fn is_there(attempt: &Attempt, minted: Minted, each: &[(LockKeys, Vec<u8>)], answer: &TxnResponse) -> bool {
+    let ours = |response: TxnOpResponse, record: &[u8]| {
+        let TxnOpResponse::Get(read) = response else {
+            return false;
+        };
+        read.kvs().first().is_some_and(|kv| {
+            kv.create_revision() == minted_at(minted)
+                && kv.lease() == lease_id(attempt.session())
+                && kv.value() == record
+        })
+    };
+    let responses = answer.op_responses();
+    responses.len() == each.len()
+        && responses
+            .into_iter()
+            .zip(each)
+            .all(|(response, (_, record))| ours(response, record))
 }
 
 /// Why a transaction did not grant.

@@ -11,8 +11,9 @@ use super::EtcdStore;
 use crate::error::{AcquireError, StoreError};
 use crate::store::Attempt;
 
-/// How long one watch is trusted: a connection that died without saying so must not make a waiter wait for ever.
-const WATCH_FOR: Duration = Duration::from_secs(5);
+/// How long one watch is trusted. A connection that died without saying so is found out sooner, by a ping for all who wait on
+/// it; looking again costs a request for each of them.
+const WATCH_FOR: Duration = Duration::from_secs(60);
 
 /// The pause after a read or a watch that failed.
 const PAUSE: Duration = Duration::from_millis(100);
