@@ -7,6 +7,7 @@ mod family;
 mod http;
 mod interrupt;
 mod load;
+mod lock;
 mod lock_conformance;
 mod mutants;
 mod pg_bypass;
@@ -95,6 +96,26 @@ const CHECKS: &[(&str, &str, Check)] = &[
         lock_conformance::lock_conformance,
     ),
     (
+        "lock-storm",
+        "10,000 kills, stops, lapses and releases over 50 locks on each store, judged from a record of their own",
+        lock::storm::lock_storm,
+    ),
+    (
+        "lock-deadline",
+        "1,000 stops past the lease at random moments: no token read after its deadline, no late write let in",
+        lock::deadline::lock_deadline,
+    ),
+    (
+        "lock-renewal",
+        "10,000 holds on one session: the keepalive messages of one lease, read at the server",
+        lock::renewal::lock_renewal,
+    ),
+    (
+        "lock-speed",
+        "three etcd members: acquire and release beside etcd's own mutex, many keys at once, hand-over, PostgreSQL beside it",
+        lock::speed::lock_speed,
+    ),
+    (
         "pg-bypass",
         "every way of writing round the guard, as application role and as owner: refused, or named by doctor in that state",
         pg_bypass::pg_bypass,
@@ -158,10 +179,13 @@ const CHECKS: &[(&str, &str, Check)] = &[
 
 /// Runs the check that the first argument names.
 pub fn main() -> ExitCode {
+    if let Some(ended) = lock::process() {
+        return ended;
+    }
     let name = std::env::args().nth(1).unwrap_or_else(|| "list".into());
     if name == "list" {
         for (name, what, _) in CHECKS {
-            println!("{name:<12} {what}");
+            println!("{name:<16} {what}");
         }
         return ExitCode::SUCCESS;
     }

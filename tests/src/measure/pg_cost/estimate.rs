@@ -48,6 +48,11 @@ impl Estimate {
         }
     }
 
+    /// The lower end of the interval.
+    pub(crate) fn least(&self) -> f64 {
+        self.low
+    }
+
     /// The upper end of the interval.
     pub(crate) fn most(&self) -> f64 {
         self.high
