@@ -13,6 +13,7 @@
 //! - [`target`], [`scenario`], [`schedule`]: what is proven, how, and in which order
 //! - [`plan`], [`run`], [`store`]: a whole run, and what it asks of the lock store
 //! - [`history`], [`judge`], [`evidence`]: what happened, what it breaks, and what is handed to a stranger to judge again
+//! - [`linear`]: whether some order of operations explains all their answers, for anything that operations are done to
 //! - [`review`]: that stranger: judges a folder of evidence again and believes no word of it that its histories do not bear out
 //! - [`timeline`]: the same folder as a page to look at
 //!
@@ -71,6 +72,7 @@ pub mod gates;
 pub mod group;
 pub mod history;
 pub mod judge;
+pub mod linear;
 pub mod path;
 pub mod plan;
 mod probes;

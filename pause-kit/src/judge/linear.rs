@@ -1,28 +1,34 @@
 //! Invariant 9: one order of all operations on a key, each between its beginning and its end, explains every answer, as a
 //! register of mark and ids would give them.
 //!
-//! Whether there is such an order is the search's to find; beyond its limits it gives up, and that is said.
+//! Whether there is such an order is the search's to find; beyond its limits it gives up, and that is said. Where there is
+//! none, the fewest operations that show it are looked for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::clients::is_accepted;
 use super::facts::Facts;
+use super::register::{Effect, Step, explain};
 use super::said::{Fence, Said};
-use super::search::{Effect, Step, explains};
+use super::shrink::shrunk;
 use super::verdict::{Invariant, Violation};
 use crate::history::GuardForm;
+use crate::linear::Answer;
 
 /// The finding: violations, and keys for which the search gave up.
 pub(super) fn check(facts: &Facts<'_>) -> (Vec<Violation>, Vec<String>) {
     let (mut found, mut given_up) = (Vec::new(), Vec::new());
-    for ((_, key), on_key) in on_keys(facts) {
-        match explains(on_key.steps, facts.run.guard == GuardForm::Mark) {
-            Some(true) => {}
-            Some(false) => {
+    let cumulative = facts.run.guard == GuardForm::Mark;
+    for ((_, key), mut on_key) in on_keys(facts) {
+        on_key.steps.sort_by_key(|step| step.began);
+        match explain(&on_key.steps, cumulative) {
+            Answer::Explained => {}
+            Answer::Unexplained => {
                 let why = format!("no order of the operations on {key} explains their answers");
-                found.push(Violation::new(Invariant::Linearizable, why, &on_key.lines));
+                let lines = shrunk(on_key.steps, cumulative);
+                found.push(Violation::new(Invariant::Linearizable, why, &lines));
             }
-            None => given_up.push(format!(
+            Answer::Unknown => given_up.push(format!(
                 "the operations on {key} are too many to try all their orders"
             )),
         }
@@ -33,17 +39,9 @@ pub(super) fn check(facts: &Facts<'_>) -> (Vec<Violation>, Vec<String>) {
 /// The operations on one key.
 #[derive(Default)]
 struct OnKey<'h> {
-    lines: Vec<usize>,
     steps: Vec<Step>,
     /// The ids that were written, by their numbers.
-    ids: BTreeMap<&'h str, usize>,
-}
-
-impl OnKey<'_> {
-    fn push(&mut self, line: usize, step: Step) {
-        self.lines.push(line);
-        self.steps.push(step);
-    }
+    ids: HashMap<&'h str, usize>,
 }
 
 fn on_keys<'h>(facts: &Facts<'h>) -> BTreeMap<(&'h str, &'h str), OnKey<'h>> {
@@ -73,16 +71,13 @@ fn on_keys<'h>(facts: &Facts<'h>) -> BTreeMap<(&'h str, &'h str), OnKey<'h>> {
             }
             None => Effect::Stale { token },
         };
-        let began = op.began;
-        on_key.push(
-            op.line,
-            Step {
-                began,
-                ended,
-                optional,
-                effect,
-            },
-        );
+        on_key.steps.push(Step {
+            line: op.line,
+            began: op.began,
+            ended,
+            optional,
+            effect,
+        });
     }
     for read in &facts.reads {
         if let Some(on_key) = keys.get_mut(&(read.body.class.as_str(), read.body.key.as_str())) {
@@ -91,13 +86,13 @@ fn on_keys<'h>(facts: &Facts<'h>) -> BTreeMap<(&'h str, &'h str), OnKey<'h>> {
             let ids = ids
                 .filter_map(|id| on_key.ids.get(id.as_str()).copied())
                 .collect();
-            let step = Step {
+            on_key.steps.push(Step {
+                line: read.line,
                 began: read.body.began,
                 ended: Some(read.at.max(read.body.began)),
                 optional: false,
                 effect: Effect::Show { ids },
-            };
-            on_key.push(read.line, step);
+            });
         }
     }
     keys
