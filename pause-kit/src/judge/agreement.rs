@@ -2,6 +2,8 @@
 //! one history, taken in different places. Where they differ, an acknowledged write was lost, an effect came from nowhere,
 //! or the kit recorded wrongly: in each case neither record can be believed alone.
 
+use std::collections::HashSet;
+
 use super::commits::{committed_ids, lasting_ids};
 use super::facts::Facts;
 use super::said::{Said, of_probe};
@@ -23,6 +25,14 @@ pub(super) fn one_step(facts: &Facts<'_>) -> Vec<Violation> {
         return Vec::new();
     }
     let mut found = Vec::new();
+    let admissions = facts
+        .commits
+        .iter()
+        .filter_map(|commit| match &commit.body.change {
+            Change::Admission { class, key, .. } => Some((class, key, commit.body.xid)),
+            Change::Write { .. } => None,
+        });
+    let admissions: HashSet<_> = admissions.collect();
     for write in &facts.commits {
         let Change::Write {
             class: of,
@@ -33,10 +43,7 @@ pub(super) fn one_step(facts: &Facts<'_>) -> Vec<Violation> {
         else {
             continue;
         };
-        let admitted = facts.commits.iter().any(|admission| {
-            let same = matches!(&admission.body.change, Change::Admission { class, key, .. } if class == of && key == on);
-            same && admission.body.xid == write.body.xid
-        });
+        let admitted = admissions.contains(&(of, on, write.body.xid));
         if !admitted {
             let why = format!("{id} was committed by a transaction that did not write the mark of {on}");
             found.push(Violation::new(Invariant::Linearizable, why, &[write.line]));
@@ -47,6 +54,16 @@ pub(super) fn one_step(facts: &Facts<'_>) -> Vec<Violation> {
 
 fn acknowledged_is_committed(facts: &Facts<'_>) -> Vec<Violation> {
     let committed = committed_ids(facts);
+    let admitted = facts
+        .commits
+        .iter()
+        .filter_map(|commit| match &commit.body.change {
+            Change::Admission {
+                class, key, grant, ..
+            } => Some((class, key, grant)),
+            Change::Write { .. } => None,
+        });
+    let admitted: HashSet<_> = admitted.collect();
     let mut found = Vec::new();
     for op in facts.ops.iter().filter(|op| op.said() == Said::Accepted) {
         let line = op.answer.map_or(op.line, |answer| answer.line);
@@ -54,10 +71,7 @@ fn acknowledged_is_committed(facts: &Facts<'_>) -> Vec<Violation> {
             let why = format!("{} was acknowledged, and no commit holds it", op.request.op);
             found.push(Violation::new(Invariant::Agreement, why, &[line]));
         }
-        let admitted = facts.commits.iter().any(|commit| {
-            matches!(&commit.body.change, Change::Admission { class, key, grant, .. }
-                if *class == op.request.class && *key == op.request.key && *grant == op.request.grant)
-        });
+        let admitted = admitted.contains(&(&op.request.class, &op.request.key, &op.request.grant));
         if facts.run.guard == GuardForm::Mark && !admitted {
             let why = format!(
                 "{} was acknowledged, and no admission of its grant was committed",
@@ -83,7 +97,7 @@ fn acknowledged_is_committed(facts: &Facts<'_>) -> Vec<Violation> {
 
 fn committed_was_sent(facts: &Facts<'_>) -> Vec<Violation> {
     let sent = |id: &str| {
-        facts.ops.iter().any(|op| op.id() == Some(id))
+        !facts.index.bearers(id).is_empty()
             || facts
                 .probes
                 .iter()
@@ -106,9 +120,8 @@ fn read_back_is_committed(facts: &Facts<'_>) -> Vec<Violation> {
     let (committed, lasting) = (committed_ids(facts), lasting_ids(facts));
     let mut found = Vec::new();
     for last in &facts.finals {
-        let missing = lasting
-            .iter()
-            .filter(|(id, _)| !last.body.ids.iter().any(|shown| shown == *id));
+        let shown: HashSet<&str> = last.body.ids.iter().map(String::as_str).collect();
+        let missing = lasting.iter().filter(|(id, _)| !shown.contains(*id));
         for (id, line) in missing {
             let why = format!("{id} was committed, and reading back does not show it");
             found.push(Violation::new(Invariant::Agreement, why, &[*line, last.line]));

@@ -1,6 +1,6 @@
 //! What clients saw: invariants 2, 3, 4, 5, 10 and 13, without a look at the commit order (but for 4's log).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
 use super::facts::{Facts, Guarded, Seen};
@@ -11,18 +11,13 @@ use crate::history::{At, GuardForm, ProbeKind, Read};
 /// 2 and 3: what is stale when it begins, or when it takes effect, is not accepted.
 pub(super) fn late(facts: &Facts<'_>) -> Vec<Violation> {
     let mut found = Vec::new();
+    let contacts = Newer::of(facts, |op| known_by(facts, op));
     for late in facts.ops.iter().filter(|op| is_accepted(facts, op)) {
-        let newer = |op: &&Guarded<'_>| op.same_key(late) && is_newer(op, late);
-        let known = facts
-            .ops
-            .iter()
-            .filter(newer)
-            .filter_map(|op| Some((known_by(facts, op)?, op)));
         // The earliest contact with the newer grants says the most.
-        let Some(((contact, contact_line), newer)) = known.min_by_key(|((at, _), _)| *at) else {
+        let Some(((contact, contact_line), newer)) = contacts.than(late) else {
             continue;
         };
-        let (not_before, absent_line) = not_committed_before(facts, late);
+        let newer = &facts.ops[newer];
         let words = |how: &str| {
             let (late_who, newer_who) = (who(facts, late), who(facts, newer));
             format!(
@@ -37,7 +32,10 @@ pub(super) fn late(facts: &Facts<'_>) -> Vec<Violation> {
                 words("began after"),
                 &lines,
             ));
-        } else if contact < not_before {
+            continue;
+        }
+        let (not_before, absent_line) = not_committed_before(facts, late);
+        if contact < not_before {
             let lines = [late.line, contact_line, absent_line];
             found.push(Violation::new(
                 Invariant::DelayedPacket,
@@ -82,6 +80,10 @@ pub(super) fn no_effect(facts: &Facts<'_>) -> Vec<Violation> {
 /// 5: a rightful holder is not refused by the fence, for whatever reason the fence gives.
 pub(super) fn no_spurious_refusal(facts: &Facts<'_>) -> Vec<Violation> {
     let mut found = Vec::new();
+    let began = Newer::of(facts, |op| {
+        let turned_away = matches!(op.said(), Said::Fenced(_) | Said::Failed | Said::Blocked);
+        (!turned_away).then_some((op.began, op.line))
+    });
     for op in &facts.ops {
         let (Some(refusal), Some(token)) = (refused_by_fence(op), op.token) else {
             continue;
@@ -92,7 +94,7 @@ pub(super) fn no_spurious_refusal(facts: &Facts<'_>) -> Vec<Violation> {
             && facts.ops.iter().any(|other| {
                 other.same_key(op) && other.token == op.token && other.request.grant != op.request.grant
             });
-        if presents_its_own && !newer_began_before(facts, op, token, refusal.at) && !equal_elsewhere {
+        if presents_its_own && !newer_began_before(facts, &began, op, refusal.at) && !equal_elsewhere {
             let (who, name) = (who(facts, op), refusal.body.name());
             let why = format!(
                 "{} of {who} was refused ({name}) before any newer grant was in touch",
@@ -130,11 +132,9 @@ fn refused_by_fence(op: &Guarded<'_>) -> Option<ByFence> {
 }
 
 /// Whether anything with a larger token that may have been admitted began before `end`.
-fn newer_began_before(facts: &Facts<'_>, op: &Guarded<'_>, token: i64, end: At) -> bool {
-    let by_op = facts.ops.iter().any(|newer| {
-        let turned_away = matches!(newer.said(), Said::Fenced(_) | Said::Failed | Said::Blocked);
-        newer.same_key(op) && newer.began <= end && is_newer(newer, op) && !turned_away
-    });
+fn newer_began_before(facts: &Facts<'_>, began: &Newer<'_>, op: &Guarded<'_>, end: At) -> bool {
+    let by_op = began.than(op).is_some_and(|((began, _), _)| began <= end);
+    let Some(token) = op.token else { return by_op };
     let by_probe = facts.probes.iter().any(|Seen { at, body, .. }| {
         let right = facts.right(&body.class, &body.key, body.presented.grant.as_deref());
         let same_key = body.class == op.request.class && body.key == op.request.key;
@@ -148,7 +148,7 @@ fn newer_began_before(facts: &Facts<'_>, op: &Guarded<'_>, token: i64, end: At) 
 /// 10: an id has one answer, and no read shows it twice. That it has one effect is for the commit order.
 pub(super) fn one_answer(facts: &Facts<'_>) -> Vec<Violation> {
     let mut found = Vec::new();
-    let mut first: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut first: HashMap<&str, usize> = HashMap::new();
     for op in facts.ops.iter().filter(|op| op.said() == Said::Accepted) {
         let (Some(id), Some(answer)) = (op.id(), op.answer) else {
             continue;
@@ -165,11 +165,8 @@ pub(super) fn one_answer(facts: &Facts<'_>) -> Vec<Violation> {
     let read = facts.reads.iter().map(|read| (read.line, &read.body.ids));
     let read_back = facts.finals.iter().map(|last| (last.line, &last.body.ids));
     for (line, ids) in read.chain(read_back) {
-        let twice = ids
-            .iter()
-            .enumerate()
-            .find(|(index, id)| ids[..*index].contains(id));
-        if let Some((_, id)) = twice {
+        let mut shown = HashSet::new();
+        if let Some(id) = ids.iter().find(|id| !shown.insert(*id)) {
             let why = format!("{id} was shown twice");
             found.push(Violation::new(Invariant::Idempotency, why, &[line]));
         }
@@ -233,13 +230,15 @@ pub(super) fn known_by(facts: &Facts<'_>, op: &Guarded<'_>) -> Option<(At, usize
 /// A moment before which the operation was certainly not committed, and the line: its beginning, or the beginning of the
 /// last read that did not show it.
 fn not_committed_before(facts: &Facts<'_>, op: &Guarded<'_>) -> (At, usize) {
-    let cumulative = facts.run.guard == GuardForm::Mark;
+    if facts.run.guard != GuardForm::Mark {
+        return (op.began, op.line);
+    }
     let absent = facts.reads.iter().filter(|read| {
         let of_key = read.body.class == op.request.class && read.body.key == op.request.key;
         let absent = op
             .id()
             .is_some_and(|id| read.body.ids.iter().all(|shown| shown != id));
-        cumulative && of_key && absent
+        of_key && absent
     });
     let last = absent.map(|read| (read.body.began, read.line)).max();
     last.into_iter().fold((op.began, op.line), Ord::max)
@@ -252,8 +251,9 @@ pub(super) fn is_accepted(facts: &Facts<'_>, op: &Guarded<'_>) -> bool {
         Said::Accepted => true,
         Said::Unknown => op.id().is_some_and(|id| {
             let read_back = || facts.read_back(&op.request.class, &op.request.key, id);
-            let brought_by_another = facts.ops.iter().any(|other| {
-                let same = other.same_key(op) && other.id() == Some(id);
+            let brought_by_another = facts.index.bearers(id).iter().any(|other| {
+                let other = &facts.ops[*other];
+                let same = other.same_key(op);
                 let may_be = matches!(other.said(), Said::Accepted | Said::Unknown);
                 same && may_be && other.request.op != op.request.op
             });
@@ -267,8 +267,51 @@ fn first_read<'h>(facts: &Facts<'h>, op: &Guarded<'_>) -> Option<Seen<'h, Read>>
     facts.first_read(&op.request.class, &op.request.key, op.id()?)
 }
 
-fn is_newer(newer: &Guarded<'_>, older: &Guarded<'_>) -> bool {
-    matches!((newer.token, older.token), (Some(newer), Some(older)) if newer > older)
+/// By key, what happened first to anything with a token larger than another.
+struct Newer<'h> {
+    /// By class and key, in the order of tokens: the token, and the earliest moment, with its line, of anything with this
+    /// token or a larger one, with the operation's place.
+    keys: HashMap<(&'h str, &'h str), Vec<(i64, Earliest)>>,
+}
+
+/// A moment with its line, and the operation's place.
+type Earliest = ((At, usize), usize);
+
+impl<'h> Newer<'h> {
+    fn of(facts: &Facts<'h>, when: impl Fn(&Guarded<'h>) -> Option<(At, usize)>) -> Newer<'h> {
+        let mut keys: HashMap<_, Vec<(i64, Earliest)>> = HashMap::new();
+        for (place, op) in facts.ops.iter().enumerate() {
+            if let (Some(token), Some(when)) = (op.token, when(op)) {
+                let key = (op.request.class.as_str(), op.request.key.as_str());
+                keys.entry(key).or_default().push((token, (when, place)));
+            }
+        }
+        for moments in keys.values_mut() {
+            moments.sort_by_key(|(token, _)| *token);
+            let mut earliest: Option<Earliest> = None;
+            for (_, moment) in moments.iter_mut().rev() {
+                let first = |((at, _), place): Earliest| (at, place);
+                *moment = earliest.map_or(*moment, |earlier| {
+                    if first(earlier) <= first(*moment) {
+                        earlier
+                    } else {
+                        *moment
+                    }
+                });
+                earliest = Some(*moment);
+            }
+        }
+        Newer { keys }
+    }
+
+    fn than(&self, op: &Guarded<'_>) -> Option<Earliest> {
+        let token = op.token?;
+        let moments = self
+            .keys
+            .get(&(op.request.class.as_str(), op.request.key.as_str()))?;
+        let larger = moments.partition_point(|(other, _)| *other <= token);
+        moments.get(larger).map(|(_, moment)| *moment)
+    }
 }
 
 fn who(facts: &Facts<'_>, op: &Guarded<'_>) -> String {

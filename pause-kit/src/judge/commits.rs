@@ -1,13 +1,13 @@
 //! What the resource's commit order says: invariants 1, 6 and 10, from the write-ahead log and not from the guard's own word.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::facts::{Facts, Seen};
 use super::verdict::{Invariant, Violation};
 use crate::history::{Change, Commit, GuardForm};
 
 /// A committed admission or write of one key with its true token.
-struct Entry<'h> {
+pub(super) struct Entry<'h> {
     line: usize,
     grant: Option<&'h str>,
     token: i64,
@@ -17,13 +17,19 @@ struct Entry<'h> {
 /// What is counted for each class and key.
 pub(super) type ByKey<'h, T> = BTreeMap<(&'h str, &'h str), T>;
 
+/// 1 and 6 of these commits.
+pub(super) fn in_order(facts: &Facts<'_>) -> Vec<Violation> {
+    let keys = by_key(facts);
+    [order(facts, &keys), contiguity(facts, &keys)].concat()
+}
+
 /// 1: tokens do not fall in commit order.
-pub(super) fn order(facts: &Facts<'_>) -> Vec<Violation> {
+fn order(facts: &Facts<'_>, keys: &ByKey<'_, Vec<Entry<'_>>>) -> Vec<Violation> {
     let mut found = Vec::new();
-    for ((_, key), entries) in by_key(facts) {
+    for ((_, key), entries) in keys {
         let mut highest: Option<&Entry<'_>> = None;
         let mut named = BTreeSet::new();
-        for entry in &entries {
+        for entry in entries {
             match highest {
                 Some(newer) if entry.token < newer.token => {
                     if named.insert((entry.grant, entry.what)) {
@@ -43,9 +49,9 @@ pub(super) fn order(facts: &Facts<'_>) -> Vec<Violation> {
 }
 
 /// 6: in commit order each grant has one unbroken run.
-pub(super) fn contiguity(facts: &Facts<'_>) -> Vec<Violation> {
+fn contiguity(facts: &Facts<'_>, keys: &ByKey<'_, Vec<Entry<'_>>>) -> Vec<Violation> {
     let mut found = Vec::new();
-    for ((_, key), entries) in by_key(facts) {
+    for ((_, key), entries) in keys {
         let mut over: BTreeMap<Option<&str>, usize> = BTreeMap::new();
         for pair in entries.windows(2) {
             let (before, after) = (&pair[0], &pair[1]);
@@ -74,7 +80,7 @@ pub(super) fn contiguity(facts: &Facts<'_>) -> Vec<Violation> {
 /// 10: an id has one effect, which is one transaction.
 pub(super) fn one_effect(facts: &Facts<'_>) -> Vec<Violation> {
     let mut found = Vec::new();
-    let mut first: BTreeMap<(&str, &str), (u64, usize)> = BTreeMap::new();
+    let mut first: HashMap<(&str, &str), (u64, usize)> = HashMap::with_capacity(facts.commits.len());
     for commit in &facts.commits {
         let Change::Write { id, key, .. } = &commit.body.change else {
             continue;
@@ -101,6 +107,9 @@ pub(super) fn one_effect(facts: &Facts<'_>) -> Vec<Violation> {
 /// Admissions and writes of each key in commit order, with the token of the grant that they truly belong to.
 fn by_key<'h>(facts: &Facts<'h>) -> ByKey<'h, Vec<Entry<'h>>> {
     let mut keys: ByKey<'h, Vec<Entry<'h>>> = BTreeMap::new();
+    // One grant's commits mostly follow each other, so that its token is at hand.
+    let mut last = None;
+    let mut run: Vec<Entry<'h>> = Vec::new();
     for commit in &facts.commits {
         let (class, key, grant, what, open) = match &commit.body.change {
             Change::Admission {
@@ -119,27 +128,40 @@ fn by_key<'h>(facts: &Facts<'h>) -> ByKey<'h, Vec<Entry<'h>>> {
                 class, key, grant, ..
             } => (class, key, grant.as_deref(), "a write", None),
         };
-        let right = grant.and_then(|grant| facts.right(class, key, Some(grant)));
+        let of = (class.as_str(), key.as_str(), grant);
+        let right = match last {
+            Some((before, right)) if before == of => right,
+            _ => {
+                if let Some(((class, key, _), _)) = last {
+                    keys.entry((class, key)).or_default().append(&mut run);
+                }
+                grant.and_then(|_| facts.right(class, key, grant))
+            }
+        };
+        last = Some((of, right));
         // What belongs to no grant has no true token: invariant 7 says so.
         let Some(token) = right.map(|right| right.token).or(open) else {
             continue;
         };
-        keys.entry((class, key)).or_default().push(Entry {
+        run.push(Entry {
             line: commit.line,
             grant,
             token,
             what,
         });
     }
+    if let Some(((class, key, _), _)) = last {
+        keys.entry((class, key)).or_default().append(&mut run);
+    }
     keys
 }
 
 /// The first commit of the write with this id.
 pub(super) fn by_id<'h>(facts: &Facts<'h>, class: &str, key: &str, id: &str) -> Option<Seen<'h, Commit>> {
-    let commits = facts.commits.iter().copied();
-    commits.into_iter().find(|commit| {
-        matches!(&commit.body.change, Change::Write { class: c, key: k, id: i, .. } if c == class && k == key && i == id)
-    })
+    facts
+        .index
+        .committed(class, key, id)
+        .map(|place| facts.commits[place])
 }
 
 /// Ids of the committed writes.

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use super::index::Index;
 use super::said::{Said, of_probe};
 use crate::history::{
-    At, Cause, Change, Commit, DbAnswer, Event, Final, GrantRecord, History, Hold, Killed, Op, Probe,
-    ProbeKind, Queued, Read, Reply, Request, Restarted, Run, Stop, Waiting, Work,
+    At, Cause, Commit, DbAnswer, Event, Final, GrantRecord, History, Hold, Killed, Op, Probe, ProbeKind,
+    Queued, Read, Reply, Request, Restarted, Run, Stop, Waiting, Work,
 };
 
 /// A body with its line and time.
@@ -109,10 +110,19 @@ pub(super) struct Facts<'h> {
     /// Names that answers and others bear although no request does, with their lines; and requests that share a name.
     pub(super) strays: Vec<(usize, &'h Op)>,
     pub(super) last: At,
+    pub(super) index: Index<'h>,
 }
 
 impl<'h> Facts<'h> {
     pub(super) fn of(history: &'h History) -> Facts<'h> {
+        let mut facts = Facts::apart(history);
+        facts.index.add_shown(&facts.commits, &facts.reads, &facts.finals);
+        facts.join();
+        facts
+    }
+
+    /// What the commit order is judged by, and nothing joined to anything.
+    pub(super) fn apart(history: &'h History) -> Facts<'h> {
         let mut facts = Facts {
             history,
             run: history.run(),
@@ -131,17 +141,19 @@ impl<'h> Facts<'h> {
             rights: Vec::new(),
             strays: Vec::new(),
             last: At::from_nanos(0),
+            index: Index::default(),
         };
         for (line, at, event) in history.events() {
             facts.take(line, at, event);
         }
-        facts.join();
+        facts.commits.sort_by_key(|commit| commit.body.order);
+        facts.index = Index::of_names(&facts.ops, &facts.rights);
         facts
     }
 
     /// The operation of this name.
     pub(super) fn op(&self, name: &Op) -> Option<&Guarded<'h>> {
-        self.ops.iter().find(|op| op.request.op == *name)
+        self.index.op(name).map(|place| &self.ops[place])
     }
 
     /// The first attempt, which is the only one of most scenarios.
@@ -187,43 +199,35 @@ impl<'h> Facts<'h> {
 
     /// The true token of what is committed under this grant.
     pub(super) fn right(&self, class: &str, key: &str, grant: Option<&str>) -> Option<Right<'h>> {
-        self.rights
-            .iter()
-            .copied()
-            .find(|right| right.class == class && right.key == key && right.grant == grant)
+        self.index
+            .right(class, key, grant)
+            .map(|place| self.rights[place])
     }
 
     /// A line that shows this id of this key: committed, read, or read back at the end.
     pub(super) fn shown(&self, class: &str, key: &str, id: &str) -> Option<usize> {
-        let committed = self.commits.iter().find(|commit| {
-            matches!(&commit.body.change, Change::Write { class: c, key: k, id: i, .. } if c == class && k == key && i == id)
-        });
+        let committed = self.index.committed(class, key, id);
         committed
-            .map(|commit| commit.line)
+            .map(|place| self.commits[place].line)
             .or_else(|| self.first_read(class, key, id).map(|read| read.line))
             .or_else(|| self.read_back(class, key, id))
     }
 
     /// The first read of this key that shows this id.
     pub(super) fn first_read(&self, class: &str, key: &str, id: &str) -> Option<Seen<'h, Read>> {
-        let of_key = |read: &&Seen<'h, Read>| read.body.class == class && read.body.key == key;
-        let shows = |read: &&Seen<'h, Read>| read.body.ids.iter().any(|shown| shown == id);
-        self.reads.iter().filter(of_key).find(shows).copied()
+        self.index.read(class, key, id).map(|place| self.reads[place])
     }
 
     /// The read-back at the end, when it shows this id. It shows no keys: an id that a probe brought to another key, as
     /// happens where the grant itself is the id, tells nothing about this one.
     pub(super) fn read_back(&self, class: &str, key: &str, id: &str) -> Option<usize> {
-        let brought_elsewhere = self.probes.iter().any(|probe| {
-            let elsewhere = probe.body.class != class || probe.body.key != key;
-            elsewhere && probe.body.id.as_deref() == Some(id) && of_probe(probe.body) == Said::Accepted
-        });
-        let shows = |last: &&Seen<'h, Final>| last.body.ids.iter().any(|shown| shown == id);
-        self.finals
-            .iter()
-            .filter(|_| !brought_elsewhere)
-            .find(shows)
-            .map(|last| last.line)
+        let brought_elsewhere = || {
+            self.probes.iter().any(|probe| {
+                let elsewhere = probe.body.class != class || probe.body.key != key;
+                elsewhere && probe.body.id.as_deref() == Some(id) && of_probe(probe.body) == Said::Accepted
+            })
+        };
+        self.index.read_back(id).filter(|_| !brought_elsewhere())
     }
 
     /// Who an operation's grant is, in words.
@@ -287,13 +291,12 @@ impl<'h> Facts<'h> {
     }
 
     fn join(&mut self) {
-        self.commits.sort_by_key(|commit| commit.body.order);
         for index in 0..self.ops.len() {
             let request = self.ops[index].request;
             let grant = request.grant.as_deref();
             let right = grant.and_then(|grant| self.right(&request.class, &request.key, Some(grant)));
             self.ops[index].token = right.map(|right| right.token);
-            if self.ops[..index].iter().any(|op| op.request.op == request.op) {
+            if self.index.op(&request.op) != Some(index) {
                 self.strays.push((self.ops[index].line, &request.op));
             }
         }
@@ -322,10 +325,11 @@ impl<'h> Facts<'h> {
             Event::Waiting(waiting) => &waiting.op,
             _ => return,
         };
-        let Some(op) = self.ops.iter_mut().find(|op| op.request.op == *named) else {
+        let Some(place) = self.index.op(named) else {
             self.strays.push((line, named));
             return;
         };
+        let op = &mut self.ops[place];
         match event {
             Event::Answer(answer) if op.answer.is_none() => {
                 op.answer = Some(Seen {

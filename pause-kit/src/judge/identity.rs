@@ -28,10 +28,7 @@ pub(super) fn identity(facts: &Facts<'_>) -> Vec<Violation> {
                 let right = match grant {
                     Some(_) => facts.right(class, key, grant).map(|right| right.token),
                     // Without grant ids the number is all that there is.
-                    None => facts.rights.iter().find_map(|right| {
-                        let same = right.class == class && right.key == key && right.token == number;
-                        (same && right.grant.is_none()).then_some(number)
-                    }),
+                    None => facts.index.is_open(class, key, number).then_some(number),
                 };
                 match right {
                     None => report(

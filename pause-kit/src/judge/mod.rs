@@ -20,6 +20,7 @@ mod corruption;
 mod exercised;
 mod facts;
 mod identity;
+mod index;
 mod linear;
 mod lost_update;
 mod probes;
@@ -34,6 +35,7 @@ pub(crate) use said::Said;
 pub use verdict::{Invariant, Judgement, SeenRefusal, Verdict, Violation};
 
 use crate::history::{History, Outcome};
+use crate::linear::Answer;
 use facts::Facts;
 
 /// Judges one half.
@@ -75,17 +77,39 @@ pub fn judge(history: &History) -> Judgement {
     }
 }
 
+/// What the commit order alone says of order, runs and effects: invariants 1, 6 and 10.
+///
+/// It is a part of [`judge`], for who has nothing but a long log.
+pub fn judge_commits(history: &History) -> Vec<Violation> {
+    let facts = Facts::apart(history);
+    let mut found = [commits::in_order(&facts), commits::one_effect(&facts)].concat();
+    found.sort_by_key(|violation| violation.invariant);
+    found
+}
+
+/// What clients saw, as one register a key: invariant 9.
+///
+/// It is a part of [`judge`], for who has nothing but operations and reads.
+pub fn judge_order_of_all(history: &History) -> (Answer, Vec<Violation>) {
+    let (found, given_up) = linear::check(&Facts::of(history));
+    let answer = match (found.is_empty(), given_up.is_empty()) {
+        (false, _) => Answer::Unexplained,
+        (true, false) => Answer::Unknown,
+        (true, true) => Answer::Explained,
+    };
+    (answer, found)
+}
+
 /// Invariants 1 to 13, lost updates and the probes, on whatever happened.
 fn broken(facts: &Facts<'_>) -> (Vec<Violation>, Vec<String>) {
     let (unordered, mut doubts) = linear::check(facts);
     let (probed, probe_doubts) = probes::check(facts);
     doubts.extend(probe_doubts);
     let mut found: Vec<Violation> = [
-        commits::order(facts),
+        commits::in_order(facts),
         clients::late(facts),
         clients::no_effect(facts),
         clients::no_spurious_refusal(facts),
-        commits::contiguity(facts),
         identity::identity(facts),
         identity::grants(facts),
         unordered,

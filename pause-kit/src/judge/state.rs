@@ -6,7 +6,7 @@ use super::commits::ByKey;
 use super::facts::Facts;
 use super::said::Said;
 use super::verdict::{Invariant, Violation};
-use crate::history::Change;
+use crate::history::{Change, Mark};
 
 /// 11: a mark never falls, and at the end it is no lower than any acknowledged token.
 pub(super) fn durable_mark(facts: &Facts<'_>) -> Vec<Violation> {
@@ -35,15 +35,15 @@ pub(super) fn durable_mark(facts: &Facts<'_>) -> Vec<Violation> {
     let Some(last) = facts.finals.last() else {
         return found;
     };
+    let mut marks: ByKey<'_, &Mark> = BTreeMap::new();
+    for mark in &last.body.marks {
+        marks.entry((&mark.class, &mark.key)).or_insert(mark);
+    }
     for op in facts.ops.iter().filter(|op| op.said() == Said::Accepted) {
         let (Some(token), Some(answer)) = (op.token, op.answer) else {
             continue;
         };
-        let mark = last
-            .body
-            .marks
-            .iter()
-            .find(|mark| mark.class == op.request.class && mark.key == op.request.key);
+        let mark = marks.get(&(op.request.class.as_str(), op.request.key.as_str()));
         if mark.is_none_or(|mark| mark.token.number() < token) {
             let mark = mark.map_or("none".to_owned(), |mark| mark.token.to_string());
             let why = format!(
