@@ -3,4 +3,5 @@
 
 pub mod examples;
 pub mod measure;
+pub mod outsider;
 pub mod registers;

@@ -6,6 +6,7 @@ mod architecture;
 mod decisions;
 mod http_languages;
 mod languages;
+mod outsider;
 mod postgresql;
 mod prove;
 mod readme;
