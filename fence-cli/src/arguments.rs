@@ -3,9 +3,10 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use pause_kit::away;
 
 use crate::exit::Failure;
-use crate::{doctor, epoch, exit, hold, locks, pg, prove, register, say, timeline, token};
+use crate::{doctor, epoch, exit, hold, locks, pg, prove, register, say, timeline, token, verify};
 
 /// Proves that lock classes are fenced: pauses real holders past their lease, and watches the resource refuse their late
 /// writes.
@@ -20,6 +21,8 @@ pub(crate) struct Arguments {
 enum Command {
     /// Prove the classes of fence.toml: each scenario with the guard, and again without it
     Prove(prove::ProveArguments),
+    /// Judge recorded evidence, or any history, again, from the files alone
+    Verify(verify::VerifyArguments),
     /// Judge a folder of evidence again and draw it: the page that `fence prove` writes beside it
     Timeline(timeline::TimelineArguments),
     /// Explain a fencing token: its epoch, its revision, and the header that presents it
@@ -48,6 +51,19 @@ enum Command {
         /// The group
         group: i32,
     },
+    /// Start a holder as a child that has left; `fence prove` starts this itself
+    #[command(name = away::PARENT, hide = true)]
+    Parent(Words),
+    /// Become that child; the command above starts this itself
+    #[command(name = away::CHILD, hide = true)]
+    Child(Words),
+}
+
+/// A program and its arguments.
+#[derive(Debug, clap::Args)]
+struct Words {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    words: Vec<String>,
 }
 
 /// The word that makes this executable give the terminal back to `fence hold`.
@@ -61,6 +77,7 @@ impl Arguments {
     pub(crate) fn run(self) -> ExitCode {
         match self.command {
             Command::Prove(arguments) => exit::report(prove::run(&arguments)),
+            Command::Verify(arguments) => exit::report(verify::run(&arguments)),
             Command::Timeline(arguments) => exit::report(timeline::run(&arguments)),
             Command::Token(arguments) => exit::report(token::run(&arguments)),
             Command::Register(command) => exit::report(register::run(&command)),
@@ -71,6 +88,8 @@ impl Arguments {
             Command::Doctor(arguments) => exit::report(doctor::run(&arguments)),
             Command::Reaper => pause_kit::reaper::main(),
             Command::Terminal { group } => hold::give_the_terminal_back(group),
+            Command::Parent(words) => away::parent(&words.words),
+            Command::Child(words) => away::child(&words.words),
         }
     }
 }

@@ -19,6 +19,7 @@ mod say;
 mod store;
 mod timeline;
 mod token;
+mod verify;
 
 use std::process::ExitCode;
 

@@ -7,6 +7,7 @@
 //!
 //! - [`services`]: PostgreSQL, etcd and the target's processes, private to a run and gone after it
 //! - [`stopper`]: a process that is known to stand, and goes on when the guard is dropped
+//! - [`away`]: a holder that is another process's child, and has left its group
 //! - [`reaper`]: the process that owns all of these, so that nothing outlives the kit
 //! - [`path`], [`gates`]: where bytes and holders are kept
 //! - [`wire`], [`commit_order`]: what was said on the path, and what the database committed in which order
@@ -66,6 +67,7 @@ compile_error!(
     "pause-kit is for Linux only: it confirms by /proc that a process stands, and owns orphans as a subreaper"
 );
 
+pub mod away;
 pub mod commit_order;
 pub mod evidence;
 pub mod gates;

@@ -19,6 +19,8 @@ pub struct Plan {
     pub fence: PathBuf,
     /// When the run began: RFC 3339, UTC.
     pub started: String,
+    /// The command that runs the same again.
+    pub again: String,
     /// SHA-256 of the guard's SQL.
     pub guard_sha256: String,
     /// Versions that the kit cannot find out for itself, such as that of `fence`.

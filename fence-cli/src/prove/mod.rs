@@ -1,6 +1,7 @@
 //! `fence prove`.
 
 mod etcd;
+mod junit;
 mod programs;
 mod progress;
 mod selection;
@@ -58,6 +59,9 @@ pub(crate) struct ProveArguments {
     /// when only a part is run]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Write what came out into this file, as the JUnit report that CI systems read
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
     /// Run the defeated halves alone and watch them corrupt, in services that are private to the run; controls have none
     #[arg(long)]
     danger_unfenced: bool,
@@ -99,6 +103,9 @@ pub(crate) fn run(arguments: &ProveArguments) -> Result<Ending, Failure> {
         None => (Kept::NotAsked, Ok(ending(&plan, &report))),
     };
     say::show(&summary::text(&plan, &report, &kept, wrap::columns()));
+    if let Some(file) = &arguments.junit {
+        junit::write(file, &plan, &report.evidence).map_err(Failure::usage)?;
+    }
     ending
 }
 

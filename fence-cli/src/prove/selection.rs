@@ -47,6 +47,7 @@ pub(super) fn plan(arguments: &ProveArguments, manifest: &Manifest) -> Result<Pl
     Ok(Plan {
         fence: std::env::current_exe().map_err(SelectionError::Executable)?,
         started: jiff::Timestamp::now().to_string(),
+        again: again(arguments, seed),
         guard_sha256: guard::sha256(classes.iter().map(|class| class.target.guard_sql.as_path()))
             .map_err(SelectionError::Guard)?,
         versions: BTreeMap::from([("fence".to_owned(), env!("CARGO_PKG_VERSION").to_owned())]),
@@ -54,6 +55,21 @@ pub(super) fn plan(arguments: &ProveArguments, manifest: &Manifest) -> Result<Pl
         halves: halves(arguments),
         classes,
     })
+}
+
+/// The command that runs the same again, from the folder of `fence.toml`.
+fn again(arguments: &ProveArguments, seed: u64) -> String {
+    let mut words = vec![format!("fence prove --seed {seed}")];
+    words.extend(arguments.class.iter().map(|class| format!("--class {class}")));
+    let scenarios = arguments.scenario.iter();
+    words.extend(scenarios.map(|scenario| format!("--scenario {scenario}")));
+    if arguments.danger_unfenced {
+        words.push("--danger-unfenced".to_owned());
+    }
+    if arguments.only_guarded {
+        words.push("--only-guarded".to_owned());
+    }
+    words.join(" ")
 }
 
 fn halves(arguments: &ProveArguments) -> Halves {

@@ -14,3 +14,4 @@ mod selection;
 mod timeline;
 mod tls;
 mod token;
+mod verify;

@@ -9,6 +9,7 @@ use pause_kit::history::{
     Outcome, Presented, Reply, Request, Run, TokenNumber, Work,
 };
 use pause_kit::judge::judge;
+use pause_kit::schedule::Schedule;
 use pause_kit::target::Guard;
 use sha2::{Digest, Sha256};
 
@@ -119,8 +120,9 @@ fn evidence(folder: &Path) {
     let evidence = Evidence {
         schema: SCHEMA,
         seed: 7,
-        schedule: "5".repeat(64),
+        schedule: Schedule::draw(7, &[("app.thing".parse().unwrap(), "S02".parse().unwrap())]).digest(),
         started: "2026-01-02T03:04:05Z".to_owned(),
+        again: None,
         versions: Default::default(),
         guard: GuardDigest {
             sha256: "9".repeat(64),
@@ -146,16 +148,16 @@ fn evidence(folder: &Path) {
     publication.commit(&evidence).unwrap();
 }
 
-struct Folder(tempfile::TempDir);
+pub(crate) struct Folder(tempfile::TempDir);
 
 impl Folder {
-    fn new() -> Folder {
+    pub(crate) fn new() -> Folder {
         let folder = Folder(tempfile::tempdir().unwrap());
         evidence(&folder.path("ev"));
         folder
     }
 
-    fn path(&self, name: &str) -> std::path::PathBuf {
+    pub(crate) fn path(&self, name: &str) -> std::path::PathBuf {
         self.0.path().join(name)
     }
 
@@ -164,7 +166,7 @@ impl Folder {
     }
 
     /// Replaces a text in a file of the evidence.
-    fn edit(&self, name: &str, from: &str, to: &str) {
+    pub(crate) fn edit(&self, name: &str, from: &str, to: &str) {
         let file = self.path("ev").join(name);
         let text = std::fs::read_to_string(&file).unwrap();
         assert!(text.contains(from), "{text}");

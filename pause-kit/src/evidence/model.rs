@@ -23,6 +23,9 @@ pub struct Evidence {
     pub schedule: String,
     /// When the run began: RFC 3339, UTC, by the wall clock. Nothing is judged by it.
     pub started: String,
+    /// The command that runs the same again. Nothing in evidence that was written before this was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub again: Option<String>,
     /// Versions of `fence`, `postgres`, `etcd` and `kernel`.
     pub versions: BTreeMap<String, String>,
     /// What guard was proven.

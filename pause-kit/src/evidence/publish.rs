@@ -225,6 +225,7 @@ mod tests {
             seed,
             schedule: String::new(),
             started: String::new(),
+            again: None,
             versions: BTreeMap::new(),
             guard: GuardDigest {
                 sha256: String::new(),

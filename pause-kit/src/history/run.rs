@@ -126,6 +126,9 @@ pub enum Exercise {
     /// The stale holder was killed with its write on disk; its lease ended, and its successor was granted, raised the mark
     /// and wrote; then a second process of it did nothing but present that write.
     Restarted,
+    /// The stale holder was stopped as above; after its successor's write and before its own attempt the resource was killed
+    /// and started again.
+    ResourceRestarted,
     /// The stale holder was stopped between its read and its write; inside the stop its lease ended, and its successor was
     /// granted, raised the mark and wrote; it made its attempt after it was resumed and read nothing more.
     StaleRead,

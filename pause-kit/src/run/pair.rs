@@ -117,13 +117,18 @@ pub(super) fn verdict<'a>(
 /// What the same schedule must break without the guard, or what else is left out; any one of them.
 fn predicted(scenario: ScenarioId) -> &'static [Invariant] {
     match scenario {
-        ScenarioId::S01 | ScenarioId::S02 | ScenarioId::S03 | ScenarioId::S17 | ScenarioId::S21 => {
-            &[Invariant::RealTimeRefusal]
-        }
+        ScenarioId::S01
+        | ScenarioId::S02
+        | ScenarioId::S03
+        | ScenarioId::S15
+        | ScenarioId::S17
+        | ScenarioId::S21
+        | ScenarioId::S34
+        | ScenarioId::S35 => &[Invariant::RealTimeRefusal],
         ScenarioId::S04 | ScenarioId::S04b => &[Invariant::LostUpdate],
         ScenarioId::S18 => &[],
         ScenarioId::S05 => &[Invariant::RealTimeRefusal, Invariant::DelayedPacket],
-        ScenarioId::S07 => &[Invariant::DelayedPacket],
+        ScenarioId::S07 | ScenarioId::S29 => &[Invariant::DelayedPacket],
         ScenarioId::S26 => &[Invariant::BoundedBlock],
     }
 }

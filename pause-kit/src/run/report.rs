@@ -59,6 +59,7 @@ impl Report {
                 seed: plan.schedule.seed(),
                 schedule: plan.schedule.digest(),
                 started: plan.started.clone(),
+                again: Some(plan.again.clone()),
                 versions: versions(plan, services),
                 guard: GuardDigest {
                     sha256: plan.guard_sha256.clone(),

@@ -29,16 +29,17 @@ impl ScenarioId {
     pub(crate) fn exercise(self, times: Times) -> Exercise {
         let Times { ttl_ns, idle_ns } = times;
         match self {
-            ScenarioId::S01 | ScenarioId::S02 => Exercise::Stopped,
+            ScenarioId::S01 | ScenarioId::S02 | ScenarioId::S15 | ScenarioId::S35 => Exercise::Stopped,
             ScenarioId::S03 => Exercise::LegalGap,
             ScenarioId::S04 => Exercise::StaleRead,
             ScenarioId::S04b => Exercise::FenceThenRead,
             ScenarioId::S05 => Exercise::Queued,
-            ScenarioId::S07 => Exercise::Held,
+            ScenarioId::S07 | ScenarioId::S29 => Exercise::Held,
             ScenarioId::S17 => Exercise::InTurn,
             ScenarioId::S18 => Exercise::ShortPause { ttl_ns },
             ScenarioId::S21 => Exercise::Restarted,
             ScenarioId::S26 => Exercise::IdleInTransaction { idle_ns },
+            ScenarioId::S34 => Exercise::ResourceRestarted,
         }
     }
 
@@ -51,6 +52,9 @@ impl ScenarioId {
                 Attempt::new("H2-write-1", Outcome::Legal),
             ],
             ScenarioId::S17 => ["H1-write-1", "H2-write-1", "H2-write-2", "H1-write-2"]
+                .map(|op| Attempt::new(op, Outcome::Refused))
+                .into(),
+            ScenarioId::S35 => ["H1-write-1", "H1-write-2"]
                 .map(|op| Attempt::new(op, Outcome::Refused))
                 .into(),
             ScenarioId::S18 => vec![Attempt::new("H1-write-1", Outcome::Legal)],

@@ -1,5 +1,6 @@
-//! S07: a request held on its way after its first bytes.
+//! S07 and S29: a request held on its way, after its first bytes or before its body.
 
+use super::ScenarioId;
 use super::half::Half;
 use super::holder::{Part, open};
 use super::trouble::Trouble;
@@ -13,9 +14,12 @@ pub(super) async fn play(half: &Half<'_>) -> Result<(), Trouble> {
     let first = half.holder(Part::new("H1").at(&[BeforeSend])).await?;
     first.granted(half, 0).await?;
     let gate = first.at_gate(BeforeSend).await?;
-    let byte = half.task.slot.byte;
-    let at_byte = usize::try_from(byte).expect("at most 40");
-    let held = first.path.hold(Hold::new(Direction::ToResource).at_byte(at_byte));
+    let at_byte = usize::try_from(half.task.slot.byte).expect("at most 40");
+    let hold = Hold::new(Direction::ToResource);
+    let held = first.path.hold(match half.task.slot.scenario {
+        ScenarioId::S29 => hold.from_found(body),
+        _ => hold.at_byte(at_byte),
+    });
     half.delay(0).await;
     open(gate).await?;
     let kept = first.awaits("its write was held", held.engaged()).await?;
@@ -32,10 +36,17 @@ pub(super) async fn play(half: &Half<'_>) -> Result<(), Trouble> {
         half.recorder.at(kept.since),
         HoldRecord {
             op: Op::new("H1-write-1"),
-            byte,
+            byte: kept.at_byte as u64,
             released: Some(half.recorder.at(released)),
         },
     );
     first.write_answered_to_nobody().await?;
     half.read(0).await
+}
+
+/// Where the body of the connection's first request begins.
+fn body(sent: &[u8]) -> Option<usize> {
+    let end = b"\r\n\r\n";
+    let headers = sent.windows(end.len()).position(|bytes| bytes == end)?;
+    Some(headers + end.len())
 }

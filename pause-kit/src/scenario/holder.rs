@@ -13,6 +13,7 @@ use super::grants::Granted;
 use super::half::{Half, SOON, spec};
 use super::transactions::{SqlForms, writes_answered};
 use super::trouble::{Trouble, within};
+use crate::away;
 use crate::gates::{self, Gate, GateError, Gates};
 use crate::path::{Log, Path, PathOptions, Replacement, ReplacementHandle};
 use crate::run::RunError;
@@ -56,6 +57,8 @@ pub(crate) struct Part {
     pub(crate) variant: Option<Variant>,
     /// Whether it is this one's second process.
     pub(crate) again: bool,
+    /// Whether it is the child of another process, whose group and session it has left.
+    pub(crate) away: bool,
 }
 
 impl Part {
@@ -67,6 +70,7 @@ impl Part {
             stands_at: &[],
             variant: None,
             again: false,
+            away: false,
         }
     }
 
@@ -79,6 +83,10 @@ impl Part {
             variant: Some(variant),
             ..self
         }
+    }
+
+    pub(crate) fn away(self) -> Part {
+        Part { away: true, ..self }
     }
 
     pub(crate) fn through(self, replica: usize) -> Part {
@@ -106,7 +114,7 @@ impl Holder {
     pub(crate) async fn start(half: &Half<'_>, part: Part) -> Result<Holder, Trouble> {
         let proof = &half.task.class.proof;
         let path = match &proof.front {
-            Some(_) => Path::open(half.replicas[part.replica].address, PathOptions::http()).await,
+            Some(_) => Path::open(half.replica(part.replica).address, PathOptions::http()).await,
             None => Path::open(half.postgres(), PathOptions::plain()).await,
         };
         let path = path.map_err(Trouble::lost("no path for a holder"))?;
@@ -143,8 +151,12 @@ impl Holder {
         let command: Vec<Template> = [&proof.holder.command, further.unwrap_or_default()].concat();
         let target = &half.task.class.target;
         let spec = spec(&format!("{}-{label}", half.name), &command, &values, target)
-            .map_err(Trouble::lost("a holder's command"))?
-            .env(gates::VARIABLE, &gates.socket().display().to_string());
+            .map_err(Trouble::lost("a holder's command"))?;
+        let spec = match part.away {
+            true => away::with_a_parent(spec, half.ground.fence),
+            false => spec,
+        };
+        let spec = spec.env(gates::VARIABLE, &gates.socket().display().to_string());
         let child = half.ground.services.spawn(spec).await;
         Ok(Holder {
             name: part.name,

@@ -51,6 +51,8 @@ scenarios! {
     S05 = "S05" "resource stopped, the dead holder's write in its socket",
     /// A request held on its way after its first bytes.
     S07 = "S07" "request held on its way after its first bytes",
+    /// A holder's write sent by a process of its own that has left its group; all of them stopped.
+    S15 = "S15" "holder stopped with its child, which writes and has left its group",
     /// Two holders stopped and a third active; the two go on in both orders.
     S17 = "S17" "two holders stopped, a third active, resumed in both orders",
     /// A control: a pause shorter than the TTL.
@@ -59,6 +61,12 @@ scenarios! {
     S21 = "S21" "holder killed and started again with its old grant from disk",
     /// A holder stopped idle in its own database transaction.
     S26 = "S26" "holder stopped idle in its transaction",
+    /// A request whose headers arrive before the takeover and whose body comes after it.
+    S29 = "S29" "request held between its headers and its body",
+    /// The resource killed and started again between the takeover and the late write.
+    S34 = "S34" "resource killed and started again before the late write",
+    /// Two replicas of the resource, of which the successor uses one and the late holder both.
+    S35 = "S35" "two replicas of the resource, the late write on each",
 }
 
 impl ScenarioId {
@@ -107,7 +115,7 @@ impl ScenarioId {
     /// The kinds of holders that it needs beside the plain one.
     pub fn variants(self) -> &'static [Variant] {
         match self {
-            ScenarioId::S03 | ScenarioId::S17 => &[Variant::Again],
+            ScenarioId::S03 | ScenarioId::S17 | ScenarioId::S35 => &[Variant::Again],
             ScenarioId::S04b => &[Variant::Unraised],
             ScenarioId::S21 => &[Variant::Journal],
             _ => &[],
@@ -122,7 +130,10 @@ impl ScenarioId {
     /// Whether what is held or left waiting is a request to the resource, so that the holder must write through its front
     /// door.
     pub fn needs_front(self) -> bool {
-        matches!(self, ScenarioId::S05 | ScenarioId::S07)
+        matches!(
+            self,
+            ScenarioId::S05 | ScenarioId::S07 | ScenarioId::S29 | ScenarioId::S34 | ScenarioId::S35
+        )
     }
 }
 

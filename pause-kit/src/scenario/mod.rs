@@ -18,6 +18,7 @@ mod late_send;
 mod legal_gap;
 mod observe;
 mod play;
+mod replicas;
 mod short_pause;
 mod sql_text;
 mod stale_read;

@@ -3,8 +3,8 @@
 use super::half::{Assignment, Finished, Ground, Half};
 use super::trouble::Trouble;
 use super::{
-    ScenarioId, from_disk, held_request, idle_transaction, late_send, legal_gap, short_pause, stale_read,
-    stopped_resource, two_stopped,
+    ScenarioId, from_disk, held_request, idle_transaction, late_send, legal_gap, replicas, short_pause,
+    stale_read, stopped_resource, two_stopped,
 };
 use crate::probes;
 use crate::run::RunError;
@@ -13,16 +13,18 @@ use crate::run::RunError;
 pub(crate) async fn play<'a>(ground: Ground<'a>, task: Assignment<'a>) -> Result<Finished, RunError> {
     let half = Half::open(ground, task).await?;
     let played = match task.slot.scenario {
-        ScenarioId::S01 | ScenarioId::S02 => late_send::play(&half).await,
+        ScenarioId::S01 | ScenarioId::S02 | ScenarioId::S15 => late_send::play(&half).await,
         ScenarioId::S03 => legal_gap::play(&half).await,
         ScenarioId::S04 => stale_read::write_on_an_old_read(&half).await,
         ScenarioId::S04b => stale_read::fence_then_read(&half).await,
         ScenarioId::S05 => stopped_resource::play(&half).await,
-        ScenarioId::S07 => held_request::play(&half).await,
+        ScenarioId::S07 | ScenarioId::S29 => held_request::play(&half).await,
         ScenarioId::S17 => two_stopped::play(&half).await,
         ScenarioId::S18 => short_pause::play(&half).await,
         ScenarioId::S21 => from_disk::play(&half).await,
         ScenarioId::S26 => idle_transaction::play(&half).await,
+        ScenarioId::S34 => replicas::restarted(&half).await,
+        ScenarioId::S35 => replicas::late_on_each(&half).await,
     };
     let played = match played {
         Ok(()) => half.holders_end().await,

@@ -14,7 +14,7 @@ pub(super) async fn play(half: &Half<'_>) -> Result<(), Trouble> {
     first.granted(half, 0).await?;
     let gate = first.at_gate(BeforeSend).await?;
     half.delay(0).await;
-    let standing = half.stop("R", &half.replicas[0].child).await?;
+    let standing = half.stop("R", &half.replica(0).child).await?;
     open(gate).await?;
     queued(half, &first).await?;
     half.kill(&first).await?;
@@ -23,7 +23,7 @@ pub(super) async fn play(half: &Half<'_>) -> Result<(), Trouble> {
     let second = half.holder(Part::new("H2").at(&[BeforeSend]).through(1)).await?;
     second.granted(half, 1).await?;
     let gate = second.at_gate(BeforeSend).await?;
-    second.path.route_to(half.replicas[0].address);
+    second.path.route_to(half.replica(0).address);
     open(gate).await?;
     queued(half, &second).await?;
     half.read(1).await?;

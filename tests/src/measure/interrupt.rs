@@ -64,6 +64,16 @@ pub(crate) fn interrupt() -> Result<Figure, Failure> {
     })
 }
 
+/// Sends a signal to the command that was started as this process, or to its whole group.
+pub(super) fn send(signal: Signal, id: u32, group: bool) -> Result<(), Failure> {
+    let pid = Pid::from_raw(i32::try_from(id)?).ok_or("the command has no pid")?;
+    match group {
+        true => kill_process_group(pid, signal)?,
+        false => kill_process(pid, signal)?,
+    }
+    Ok(())
+}
+
 /// One interruption: how long until everything was gone, and the exit code.
 fn once(signal: Signal, group: bool, moment: Moment) -> Result<(Duration, i32), Failure> {
     let temporary = folder()?;
@@ -89,13 +99,8 @@ fn once(signal: Signal, group: bool, moment: Moment) -> Result<(Duration, i32), 
         }
         std::thread::sleep(Duration::from_millis(1));
     }
-    let pid = Pid::from_raw(i32::try_from(id)?).ok_or("the command has no pid")?;
     let sent = Instant::now();
-    if group {
-        kill_process_group(pid, signal)?
-    } else {
-        kill_process(pid, signal)?
-    }
+    send(signal, id, group)?;
     let exit = wait(&mut child)?;
     let limit = Duration::from_secs(if signal == Signal::KILL { 5 } else { 2 });
     let gone = gone_within(limit.saturating_sub(sent.elapsed()))?;

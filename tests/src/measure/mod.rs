@@ -7,6 +7,8 @@ mod family;
 mod http;
 mod interrupt;
 mod kit_judge;
+mod kit_killed;
+mod kit_stop;
 mod load;
 mod lock;
 mod lock_conformance;
@@ -118,6 +120,16 @@ const CHECKS: &[(&str, &str, Check)] = &[
         "kit-judge",
         "the judge beside Porcupine: alike on Jepsen's logs of etcd and on every history of a proof, and quicker",
         kit_judge::kit_judge,
+    ),
+    (
+        "kit-stop",
+        "a thousand stops of 16 threads that never rest: none counts on for 1 s, and how soon each stop is confirmed",
+        kit_stop::kit_stop,
+    ),
+    (
+        "kit-killed",
+        "fence prove killed at 50 random moments: after 5 s nothing of its own runs or stands stopped",
+        kit_killed::kit_killed,
     ),
     (
         "pg-bypass",

@@ -134,8 +134,51 @@ fn a_scenario_is_proven_and_its_evidence_bears_that_out_when_it_is_judged_again(
     assert!(drawn.status.success(), "{drawn:?}");
     assert_eq!(std::fs::read_to_string(&again).unwrap(), page);
     std::fs::remove_file(again).unwrap();
+    verified_and_every_change_noticed(&out);
     // A run of a part writes where it was told to, and nowhere else.
     assert_eq!(std::fs::read_dir(temporary.path()).unwrap().count(), 1);
+}
+
+fn verify(path: &Path) -> (Option<i32>, String) {
+    let output = Command::new(binary("fence"))
+        .arg("verify")
+        .arg(path)
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    (output.status.code(), text)
+}
+
+fn verified_and_every_change_noticed(out: &Path) {
+    let (code, text) = verify(out);
+    assert_eq!(code, Some(0), "{text}");
+    assert_eq!(text.matches("proven").count(), 2, "{text}");
+    assert_eq!(verify(&out.join("S02.on.jsonl")).0, Some(0));
+    assert_eq!(verify(&out.join("S02.defeated.jsonl")).0, Some(1));
+    for (file, from, to) in [
+        ("S02.on.jsonl", "\"status\":412", "\"status\":201"),
+        ("S02.on.jsonl", "\"kind\":\"stop\"", "\"kind\": \"stop\""),
+        ("S07.defeated.jsonl", "\"at\":1", "\"at\":2"),
+        (
+            "evidence.json",
+            "\"sqlstate\": \"ZF001\"",
+            "\"sqlstate\": \"ZF005\"",
+        ),
+        ("evidence.json", "\"status\": 412", "\"status\": 409"),
+        ("evidence.json", "\"outcome\": \"REF\"", "\"outcome\": \"LEG\""),
+        ("evidence.json", "\"seed\": 7", "\"seed\": 8"),
+        ("evidence.json", "\"guard\": \"mark\"", "\"guard\": \"column\""),
+        ("timeline.html", "refunded twice", "refunded once"),
+    ] {
+        let path = out.join(file);
+        let sound = std::fs::read_to_string(&path).unwrap();
+        assert!(sound.contains(from), "{file} has no {from}");
+        std::fs::write(&path, sound.replacen(from, to, 1)).unwrap();
+        let (code, text) = verify(out);
+        assert_eq!(code, Some(1), "{file}, {to}: {text}");
+        assert!(text.contains("does not agree: "), "{text}");
+        std::fs::write(&path, sound).unwrap();
+    }
 }
 
 #[test]

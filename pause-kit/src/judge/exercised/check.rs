@@ -15,6 +15,7 @@ pub(in crate::judge) fn exercised(facts: &Facts<'_>) -> Vec<Violation> {
         Exercise::Held => one::held(facts),
         Exercise::IdleInTransaction { idle_ns } => one::idle_in_transaction(facts, idle_ns),
         Exercise::Restarted => one::restarted(facts),
+        Exercise::ResourceRestarted => one::resource_restarted(facts),
         Exercise::StaleRead => reads::stale_read(facts),
         Exercise::FenceThenRead => reads::fence_then_read(facts),
         Exercise::LegalGap => several::legal_gap(facts),

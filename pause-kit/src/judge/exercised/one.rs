@@ -15,6 +15,37 @@ pub(super) fn stopped(facts: &Facts<'_>) -> Result<(), Violation> {
     attempted_after(attempt, pause)
 }
 
+pub(super) fn resource_restarted(facts: &Facts<'_>) -> Result<(), Violation> {
+    stopped(facts)?;
+    let (_, attempt) = parties(facts)?;
+    let ops = facts.successor_ops();
+    let wrote = ops
+        .iter()
+        .filter(|op| op.is_write() && op.said() == Said::Accepted);
+    let wrote = wrote.filter_map(|op| Some(op.answer?.at)).min();
+    // Holders' names begin with `H`, by the kit's convention.
+    let is_resource = |target: &str| !target.starts_with('H');
+    let killed = facts
+        .killed
+        .iter()
+        .find(|killed| is_resource(&killed.body.target) && wrote.is_some_and(|wrote| killed.at >= wrote));
+    let again = facts.restarted.iter().find(|again| {
+        let same = killed.is_some_and(|killed| {
+            again.body.target == killed.body.target
+                && again.body.pid != killed.body.pid
+                && again.at >= killed.at
+        });
+        same && again.at <= attempt.began
+    });
+    match again {
+        Some(_) => Ok(()),
+        None => Err(void(
+            "the resource was not killed and started again between the successor's write and the attempt",
+            &[attempt.line],
+        )),
+    }
+}
+
 pub(super) fn queued(facts: &Facts<'_>) -> Result<(), Violation> {
     let (stale, attempt) = parties(facts)?;
     let lay = |op: &Guarded<'_>, pause: Pause| {

@@ -159,9 +159,9 @@ fn by_force(steps: &[Step], cumulative: bool) -> bool {
             }
             // What may have had no effect has none once something came before it that began after its end.
             let mut without = left & !(1 << number);
-            for other in 0..steps.len() {
-                let before = steps[other].ended.is_some_and(|end| end < step.began);
-                if steps[other].optional && before {
+            for (other, step_of_other) in steps.iter().enumerate() {
+                let before = step_of_other.ended.is_some_and(|end| end < step.began);
+                if step_of_other.optional && before {
                     without &= !(1 << other);
                 }
             }

@@ -56,7 +56,7 @@ impl Half<'_> {
             }
         }
         // What is over must not go on using the machine while others are under way.
-        for replica in &self.replicas {
+        for replica in self.replicas.iter().chain(self.again.get()) {
             let ended = Child::kill(&replica.child).await;
             ended.map_err(RunError::lost("the resource could not be ended"))?;
         }
@@ -79,7 +79,7 @@ impl Half<'_> {
                 headers: BTreeMap::new(),
                 body: None,
             };
-            let answered = front::send(self.replicas[replica].address, &form, &self.values, None)
+            let answered = front::send(self.replica(replica).address, &form, &self.values, None)
                 .await
                 .map_err(Trouble::step("a read of the kit's own failed"))?
                 .map_err(Trouble::step("a read of the kit's own failed"))?;

@@ -10,7 +10,7 @@ pub(crate) use setup::connect;
 pub(crate) use steps::{filled, said, spec};
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use fence_core::{GrantId, Key, Ttl};
@@ -28,7 +28,7 @@ use crate::plan::ClassPlan;
 use crate::schedule::Slot;
 use crate::services::{Child, DatabaseUrl, Services};
 use crate::store::{Store, Stores};
-use crate::target::Values;
+use crate::target::{Place, Values};
 
 /// How long the kit waits for anything that should come at once, on a machine that does much else.
 pub(crate) const SOON: Duration = Duration::from_secs(20);
@@ -75,7 +75,10 @@ pub(crate) struct Half<'a> {
     pub(crate) sql: Client,
     /// Between the resource and PostgreSQL.
     pub(crate) database_path: Path,
-    pub(crate) replicas: Vec<Replica>,
+    /// The processes of the resource, in the order of their numbers.
+    replicas: Vec<Replica>,
+    /// What the first one was started again as.
+    again: OnceLock<Replica>,
     pub(crate) commits: CommitOrder,
     pub(crate) opening: Vec<(String, i64)>,
     pub(crate) holders: Mutex<Vec<Arc<Holder>>>,
@@ -109,6 +112,38 @@ impl Half<'_> {
             .postgres()
             .expect("every run asks for PostgreSQL");
         ([127, 0, 0, 1], postgres.port()).into()
+    }
+
+    /// A process of the resource; the first one as it was started last.
+    pub(crate) fn replica(&self, number: usize) -> &Replica {
+        let again = self.again.get().filter(|_| number == 0);
+        again.unwrap_or(&self.replicas[number])
+    }
+
+    /// The last process of the resource.
+    pub(crate) fn last_replica(&self) -> &Replica {
+        self.replica(self.replicas.len().saturating_sub(1))
+    }
+
+    /// Starts the first process of the resource again, which has been killed.
+    pub(crate) async fn start_again(&self) -> Result<(), Trouble> {
+        let target = &self.task.class.target;
+        let resource = target
+            .resource
+            .as_ref()
+            .expect("a class with a front has a resource");
+        let setup = steps::Steps {
+            ground: self.ground,
+            values: &self.values,
+            sql: &self.sql,
+            who: &format!("{}-again", self.name),
+            target,
+        };
+        let at = Place::target(&self.task.class.proof.target).key("resource");
+        let replica = setup.replica(resource, &at, 0).await.map_err(Trouble::Declared)?;
+        let fresh = self.again.set(replica).is_ok();
+        debug_assert!(fresh, "a scenario starts it again once");
+        Ok(())
     }
 
     /// The stops so far.

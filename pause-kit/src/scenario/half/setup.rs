@@ -1,6 +1,7 @@
 //! Setting a half up.
 
 use std::path::Path as FilePath;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use fence_core::Key;
@@ -146,6 +147,7 @@ impl<'a> Half<'a> {
             sql,
             database_path,
             replicas,
+            again: OnceLock::new(),
             commits,
             opening,
             holders: Default::default(),
@@ -228,10 +230,10 @@ async fn columns(sql: &tokio_postgres::Client, writes: &LedgerWrites, at: Place)
     Ok(())
 }
 
-/// S05 needs a second process of the resource, because its first one stands still.
+/// S05 needs a second process of the resource, because its first one stands still; S35 is about two.
 fn replicas_of(scenario: ScenarioId) -> usize {
     match scenario {
-        ScenarioId::S05 => 2,
+        ScenarioId::S05 | ScenarioId::S35 => 2,
         _ => 1,
     }
 }

@@ -34,24 +34,24 @@ pub(super) fn history(operations: usize, clients: usize, seed: u64) -> History {
     let mut held = vec![1; clients];
     events.push((At::from_nanos(1), grant(1)));
     let mut last: Option<String> = None;
-    let mut mark = 0;
-    for (number, (effect, began, ended, client)) in planned.into_iter().enumerate() {
+    let mut reached = 0;
+    for (number, (_, began, ended, client)) in planned.into_iter().enumerate() {
         if number % 97 == 96 {
             grants += 1;
             events.push((At::from_nanos(1 + grants), grant(grants)));
         }
         // Somebody who has been refused asks for the newest grant; who has not been goes on with the old one.
-        let token = held[client];
+        let own = held[client];
         let (at, ended) = (At::from_nanos(began), At::from_nanos(ended));
         if chance.random_range(0..3) == 0 {
             events.push((ended, read(client, at, last.as_ref())));
             continue;
         }
         let op = Op::new(format!("{client}-{number}"));
-        let id = (chance.random_range(0..4) > 0).then(|| format!("g{token}:{number}"));
-        events.push((at, request(&op, client, token, id.clone())));
-        let refused = token < mark;
-        let detail = refused.then(|| format!("presented {token}, seen {mark}"));
+        let id = (chance.random_range(0..4) > 0).then(|| format!("g{own}:{number}"));
+        events.push((at, request(&op, client, own, id.clone())));
+        let refused = own < reached;
+        let detail = refused.then(|| format!("presented {own}, seen {reached}"));
         let reply = Reply::Sql {
             sqlstate: refused.then(|| "ZF001".to_owned()),
             detail,
@@ -61,13 +61,12 @@ pub(super) fn history(operations: usize, clients: usize, seed: u64) -> History {
         if refused {
             held[client] = grants;
         } else {
-            mark = token;
+            reached = own;
             last = id.or(last);
             if chance.random_range(0..50) == 0 {
                 held[client] = grants;
             }
         }
-        let _ = effect;
     }
     History::new(run(), events)
 }
