@@ -148,6 +148,12 @@ pub enum Exercise {
         /// That time, in nanoseconds.
         ttl_ns: u64,
     },
+    /// A control: the holder's writing thread alone was held, for longer than its time to live, while what renews went on; its
+    /// lease did not end.
+    KeptAlive {
+        /// That time, in nanoseconds.
+        ttl_ns: u64,
+    },
     /// A control: nothing to take over.
     Control,
 }

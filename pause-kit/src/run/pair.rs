@@ -126,7 +126,7 @@ fn predicted(scenario: ScenarioId) -> &'static [Invariant] {
         | ScenarioId::S34
         | ScenarioId::S35 => &[Invariant::RealTimeRefusal],
         ScenarioId::S04 | ScenarioId::S04b => &[Invariant::LostUpdate],
-        ScenarioId::S18 => &[],
+        ScenarioId::S12 | ScenarioId::S18 => &[],
         ScenarioId::S05 => &[Invariant::RealTimeRefusal, Invariant::DelayedPacket],
         ScenarioId::S07 | ScenarioId::S29 => &[Invariant::DelayedPacket],
         ScenarioId::S26 => &[Invariant::BoundedBlock],

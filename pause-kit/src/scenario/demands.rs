@@ -17,7 +17,7 @@ impl Times {
     /// Those that a header names; zero where it names none.
     pub(crate) fn named_by(exercise: Exercise) -> Times {
         match exercise {
-            Exercise::ShortPause { ttl_ns } => Times { ttl_ns, idle_ns: 0 },
+            Exercise::ShortPause { ttl_ns } | Exercise::KeptAlive { ttl_ns } => Times { ttl_ns, idle_ns: 0 },
             Exercise::IdleInTransaction { idle_ns } => Times { ttl_ns: 0, idle_ns },
             _ => Times::default(),
         }
@@ -36,6 +36,7 @@ impl ScenarioId {
             ScenarioId::S05 => Exercise::Queued,
             ScenarioId::S07 | ScenarioId::S29 => Exercise::Held,
             ScenarioId::S17 => Exercise::InTurn,
+            ScenarioId::S12 => Exercise::KeptAlive { ttl_ns },
             ScenarioId::S18 => Exercise::ShortPause { ttl_ns },
             ScenarioId::S21 => Exercise::Restarted,
             ScenarioId::S26 => Exercise::IdleInTransaction { idle_ns },
@@ -57,7 +58,7 @@ impl ScenarioId {
             ScenarioId::S35 => ["H1-write-1", "H1-write-2"]
                 .map(|op| Attempt::new(op, Outcome::Refused))
                 .into(),
-            ScenarioId::S18 => vec![Attempt::new("H1-write-1", Outcome::Legal)],
+            ScenarioId::S12 | ScenarioId::S18 => vec![Attempt::new("H1-write-1", Outcome::Legal)],
             ScenarioId::S26 => vec![Attempt::new("H1-write-2", Outcome::Blocked)],
             _ => vec![Attempt::new("H1-write-1", Outcome::Refused)],
         }

@@ -11,6 +11,7 @@ use tokio::task::AbortHandle;
 use super::exchanges::{Forms, Kind, Seen, seen};
 use super::grants::Granted;
 use super::half::{Half, SOON, spec};
+pub(crate) use super::part::Part;
 use super::transactions::{SqlForms, writes_answered};
 use super::trouble::{Trouble, within};
 use crate::away;
@@ -18,7 +19,7 @@ use crate::gates::{self, Gate, GateError, Gates};
 use crate::path::{Log, Path, PathOptions, Replacement, ReplacementHandle};
 use crate::run::RunError;
 use crate::services::Child;
-use crate::target::{GateName, Place, Template, Variant};
+use crate::target::{GateName, Place, Template};
 
 /// A holder. Everything it says to the resource, or to the database, goes over `path`.
 pub(crate) struct Holder {
@@ -42,60 +43,6 @@ pub(crate) struct Holder {
     /// What its path replaces where the late write gets a fresher claim.
     pub(super) fresher: Mutex<Fresher>,
     grant: OnceLock<Granted>,
-}
-
-/// What a scenario needs of a holder when it starts it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Part {
-    /// Who it is, such as `H1`.
-    pub(crate) name: &'static str,
-    /// The replica to which its requests go.
-    pub(crate) replica: usize,
-    /// Where it is kept; it passes every other gate.
-    pub(crate) stands_at: &'static [GateName],
-    /// Of which kind it is.
-    pub(crate) variant: Option<Variant>,
-    /// Whether it is this one's second process.
-    pub(crate) again: bool,
-    /// Whether it is the child of another process, whose group and session it has left.
-    pub(crate) away: bool,
-}
-
-impl Part {
-    /// A holder that goes through all its gates.
-    pub(crate) fn new(name: &'static str) -> Part {
-        Part {
-            name,
-            replica: 0,
-            stands_at: &[],
-            variant: None,
-            again: false,
-            away: false,
-        }
-    }
-
-    pub(crate) fn at(self, stands_at: &'static [GateName]) -> Part {
-        Part { stands_at, ..self }
-    }
-
-    pub(crate) fn of(self, variant: Variant) -> Part {
-        Part {
-            variant: Some(variant),
-            ..self
-        }
-    }
-
-    pub(crate) fn away(self) -> Part {
-        Part { away: true, ..self }
-    }
-
-    pub(crate) fn through(self, replica: usize) -> Part {
-        Part { replica, ..self }
-    }
-
-    pub(crate) fn once_more(self) -> Part {
-        Part { again: true, ..self }
-    }
 }
 
 /// Replacements of claims on a path.

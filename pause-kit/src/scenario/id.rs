@@ -51,6 +51,8 @@ scenarios! {
     S05 = "S05" "resource stopped, the dead holder's write in its socket",
     /// A request held on its way after its first bytes.
     S07 = "S07" "request held on its way after its first bytes",
+    /// A control: only the writing thread is held, past the TTL, and what renews the lease lives.
+    S12 = "S12" "control: writing thread held past the TTL, lease kept alive",
     /// A holder's write sent by a process of its own that has left its group; all of them stopped.
     S15 = "S15" "holder stopped with its child, which writes and has left its group",
     /// Two holders stopped and a third active; the two go on in both orders.
@@ -73,7 +75,7 @@ impl ScenarioId {
     /// Whether it tests kit and guard against false alarms: nothing is taken over, everything must be accepted, and there is
     /// no half that something is left out of. A control proves nothing by itself.
     pub fn is_control(self) -> bool {
-        self == ScenarioId::S18
+        matches!(self, ScenarioId::S12 | ScenarioId::S18)
     }
 
     /// What its twin goes without, in words. The same must then go wrong that the guarded half does not let happen.
@@ -93,13 +95,13 @@ impl ScenarioId {
     /// Whether holders are granted the class's own TTL, which runs out or is outlived. Otherwise it is so long that only a
     /// revoke can have ended a lease.
     pub fn needs_real_ttl(self) -> bool {
-        matches!(self, ScenarioId::S01 | ScenarioId::S18)
+        matches!(self, ScenarioId::S01 | ScenarioId::S12 | ScenarioId::S18)
     }
 
     /// Whether its time is spent waiting for bounds to pass: it then runs beside the others, with which it shares nothing but
     /// the servers.
     pub fn mostly_waits(self) -> bool {
-        self == ScenarioId::S26
+        matches!(self, ScenarioId::S12 | ScenarioId::S26)
     }
 
     /// The gates at which holders are kept: a holder must offer each of them.

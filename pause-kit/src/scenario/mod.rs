@@ -17,6 +17,7 @@ mod idle_transaction;
 mod late_send;
 mod legal_gap;
 mod observe;
+mod part;
 mod play;
 mod replicas;
 mod short_pause;

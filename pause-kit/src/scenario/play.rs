@@ -19,6 +19,7 @@ pub(crate) async fn play<'a>(ground: Ground<'a>, task: Assignment<'a>) -> Result
         ScenarioId::S04b => stale_read::fence_then_read(&half).await,
         ScenarioId::S05 => stopped_resource::play(&half).await,
         ScenarioId::S07 | ScenarioId::S29 => held_request::play(&half).await,
+        ScenarioId::S12 => short_pause::only_the_writer(&half).await,
         ScenarioId::S17 => two_stopped::play(&half).await,
         ScenarioId::S18 => short_pause::play(&half).await,
         ScenarioId::S21 => from_disk::play(&half).await,

@@ -96,10 +96,11 @@ impl Teller<'_, '_> {
                     request.holder
                 ))
             }
-            Event::Restarted(again) => Some(format!(
+            Event::Restarted(again) if again.target.starts_with('H') => Some(format!(
                 "{} was started again with what it had put on disk.",
                 actor(&again.target)
             )),
+            Event::Restarted(again) => Some(format!("{} was started again.", actor(&again.target))),
             Event::Killed(killed) => Some(format!("{} was killed.", actor(&killed.target))),
             _ => None,
         };

@@ -21,6 +21,7 @@ pub(in crate::judge) fn exercised(facts: &Facts<'_>) -> Vec<Violation> {
         Exercise::LegalGap => several::legal_gap(facts),
         Exercise::InTurn => several::in_turn(facts),
         Exercise::ShortPause { ttl_ns } => control::short_pause(facts, ttl_ns),
+        Exercise::KeptAlive { ttl_ns } => control::kept_alive(facts, ttl_ns),
         Exercise::Control => Ok(()),
     };
     let mut found: Vec<Violation> = missing.err().into_iter().collect();

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::pause::{stop_before, void};
-use crate::judge::facts::Facts;
+use crate::history::At;
+use crate::judge::facts::{Facts, Granted, Guarded};
 use crate::judge::verdict::Violation;
 
 /// The holder was stopped for clearly less than its time to live, a quarter of it at least, and made its attempt after that;
@@ -24,6 +25,53 @@ pub(super) fn short_pause(facts: &Facts<'_>, ttl_ns: u64) -> Result<(), Violatio
         );
         return Err(void(why, &[pause.line]));
     }
+    let granted = kept_its_lease(facts, attempt, answer.line, answer.at)?;
+    match granted.at > pause.from {
+        true => Err(void(
+            "the holder was granted the key after its stop",
+            &[granted.line, pause.line],
+        )),
+        false => Ok(()),
+    }
+}
+
+/// The holder was never stopped and made its attempt more than its time to live after its grant; its lease had not ended by the
+/// time at which that was answered, and nobody else was granted the key.
+pub(super) fn kept_alive(facts: &Facts<'_>, ttl_ns: u64) -> Result<(), Violation> {
+    let attempt = facts
+        .attempt()
+        .ok_or_else(|| void("the attempt was never made", &[]))?;
+    let name = &attempt.request.op;
+    let answer = attempt
+        .answer
+        .ok_or_else(|| void(format!("{name} was not answered"), &[attempt.line]))?;
+    let granted = kept_its_lease(facts, attempt, answer.line, answer.at)?;
+    let (held, ttl) = (attempt.began.since(granted.at), Duration::from_nanos(ttl_ns));
+    if held <= ttl {
+        let why = format!("{name} was sent {held:.3?} after the grant, within the TTL of {ttl:?}");
+        return Err(void(why, &[granted.line, attempt.line]));
+    }
+    match facts
+        .stops
+        .iter()
+        .find(|stop| stop.body.target == granted.record.holder)
+    {
+        Some(stop) => Err(void(
+            "the holder was stopped, and with it what renews",
+            &[stop.line],
+        )),
+        None => Ok(()),
+    }
+}
+
+/// The attempt's grant, whose lease had not ended when that was answered; nobody else was granted the key.
+fn kept_its_lease<'h>(
+    facts: &Facts<'h>,
+    attempt: &Guarded<'h>,
+    answer_line: usize,
+    answered: At,
+) -> Result<Granted<'h>, Violation> {
+    let name = &attempt.request.op;
     let grants = &facts.grants;
     let granted = grants
         .iter()
@@ -34,22 +82,16 @@ pub(super) fn short_pause(facts: &Facts<'_>, ttl_ns: u64) -> Result<(), Violatio
             &[attempt.line],
         )
     })?;
-    if granted.at > pause.from {
-        return Err(void(
-            "the holder was granted the key after its stop",
-            &[granted.line, pause.line],
-        ));
-    }
     // A holder that is done gives its lock back, and the store may be seen to say so before the answer has passed the path.
     let until = match granted.released {
         true => attempt.sent(),
-        false => answer.at,
+        false => answered,
     };
     if let Some((line, _)) = granted.end.filter(|(_, at)| *at <= until) {
         let why = format!("the lease ended before {name} was answered");
-        return Err(void(why, &[line, answer.line]));
+        return Err(void(why, &[line, answer_line]));
     }
-    let of_key = |other: &&crate::judge::facts::Granted<'_>| {
+    let of_key = |other: &&Granted<'_>| {
         other.record.key == granted.record.key && other.record.class == granted.record.class
     };
     match grants
@@ -58,6 +100,6 @@ pub(super) fn short_pause(facts: &Facts<'_>, ttl_ns: u64) -> Result<(), Violatio
         .find(|other| other.line != granted.line)
     {
         Some(other) => Err(void("the key was granted to another", &[other.line])),
-        None => Ok(()),
+        None => Ok(*granted),
     }
 }

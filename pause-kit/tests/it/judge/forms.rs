@@ -1,6 +1,6 @@
-//! Good histories: the five scenarios, guarded and defeated.
+//! Good histories of scenarios, guarded and defeated.
 
-use pause_kit::history::{Cause, Event, Exercise, Half, Hold, Killed, Op, Queued, Waiting};
+use pause_kit::history::{Cause, Event, Exercise, Half, Hold, Killed, Op, Queued, Restarted, Waiting};
 
 use super::tape::{NEW, OLD, Tape, balances, done, http, ms, sql};
 
@@ -30,6 +30,28 @@ pub(crate) fn late_send(scenario: &str, half: Half) -> Tape {
         .written(12, "acct-1", "g2", "g2:1");
     late_commit(&mut tape);
     end(&mut tape);
+    tape
+}
+
+/// S34: the same, and the resource killed and started again before the holder goes on.
+pub(crate) fn restarted_resource(half: Half) -> Tape {
+    let mut tape = late_send("S34", half);
+    tape.run.exercise = Exercise::ResourceRestarted;
+    let target = || "R".to_owned();
+    tape.push(
+        30,
+        Killed {
+            target: target(),
+            pid: 5_000,
+        },
+    );
+    tape.push(
+        32,
+        Restarted {
+            target: target(),
+            pid: 5_001,
+        },
+    );
     tape
 }
 

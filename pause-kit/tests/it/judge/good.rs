@@ -3,17 +3,18 @@
 use pause_kit::history::{Event, Half, Outcome};
 use pause_kit::judge::{Invariant, Verdict, judge};
 
-use super::forms::{held, idle, late_send, queued};
+use super::forms::{held, idle, late_send, queued, restarted_resource};
 use super::tape::{NEW, OLD, Tape};
 
 #[test]
 fn every_guarded_form_holds_with_its_outcome_and_its_refusal() {
-    let forms: [(Tape, Outcome); 6] = [
+    let forms: [(Tape, Outcome); 7] = [
         (late_send("S01", Half::Guarded), Outcome::Refused),
         (late_send("S02", Half::Guarded), Outcome::Refused),
         (queued(Half::Guarded, true), Outcome::Refused),
         (queued(Half::Guarded, false), Outcome::Refused),
         (held(Half::Guarded), Outcome::Refused),
+        (restarted_resource(Half::Guarded), Outcome::Refused),
         (idle(Half::Guarded), Outcome::Blocked),
     ];
     for (tape, outcome) in forms {
@@ -39,12 +40,13 @@ fn every_guarded_form_holds_with_its_outcome_and_its_refusal() {
 fn every_defeated_form_shows_the_violation_that_its_scenario_predicts() {
     let late = Invariant::RealTimeRefusal;
     let delayed = Invariant::DelayedPacket;
-    let forms: [(Tape, Invariant); 6] = [
+    let forms: [(Tape, Invariant); 7] = [
         (late_send("S01", Half::Defeated), late),
         (late_send("S02", Half::Defeated), late),
         (queued(Half::Defeated, true), delayed),
         (queued(Half::Defeated, false), delayed),
         (held(Half::Defeated), delayed),
+        (restarted_resource(Half::Defeated), late),
         (idle(Half::Defeated), Invariant::BoundedBlock),
     ];
     for (tape, predicted) in forms {

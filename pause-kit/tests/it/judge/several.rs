@@ -4,7 +4,7 @@ use pause_kit::history::{Cause, Event, Half, Op, Outcome, ProbeKind, Read};
 use pause_kit::judge::{Invariant as I, Verdict, judge};
 
 use super::mutants::{broken, edit, is_answer, remove, request, violated, void};
-use super::takeovers::{fence_then_read, from_disk, in_turn, legal_gap, short_pause, stale_read};
+use super::takeovers::{fence_then_read, from_disk, in_turn, kept_alive, legal_gap, short_pause, stale_read};
 use super::tape::{Tape, http, ms, sql};
 
 #[test]
@@ -15,6 +15,7 @@ fn every_guarded_form_holds_with_the_outcome_of_each_attempt() {
         (fence_then_read(Half::Guarded), "REF"),
         (in_turn(Half::Guarded), "REF; REF; REF; REF"),
         (short_pause(), "LEG"),
+        (kept_alive(), "LEG"),
         (from_disk(Half::Guarded), "REF"),
     ] {
         let scenario = tape.run.scenario.clone();
@@ -348,6 +349,35 @@ fn a_short_pause_is_void_when_it_is_none_or_none_that_is_short() {
         &pause(|tape| answer(tape, "H1-write-1", http(412, Some("stale")))),
         I::NoEffect,
     );
+}
+
+#[test]
+fn a_writer_held_alone_is_void_when_it_was_sent_within_the_ttl_or_all_of_it_was_stopped_or_the_lease_ended() {
+    let held = |breaks: fn(&mut Tape)| broken(kept_alive(), breaks);
+    let soon = held(|tape| {
+        tape.run.exercise = pause_kit::history::Exercise::KeptAlive { ttl_ns: 31_000_000 };
+    });
+    void(&soon, I::Exercised, "within the TTL");
+    let stopped = held(|tape| {
+        tape.stop("H1", 10, 30);
+    });
+    void(&stopped, I::Exercised, "was stopped");
+    let ended = held(|tape| {
+        edit(tape, |event| match event {
+            Event::LeaseEnd(end) => {
+                end.cause = Cause::Expired;
+                true
+            }
+            _ => false,
+        });
+    });
+    void(&ended, I::Exercised, "the lease ended before");
+    let taken = held(|tape| {
+        tape.grant(40, "H2", "g2");
+    });
+    void(&taken, I::Exercised, "granted to another");
+    let unmade = held(|tape| tape.run.attempts.clear());
+    void(&unmade, I::Exercised, "never made");
 }
 
 #[test]

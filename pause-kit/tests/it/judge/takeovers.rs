@@ -129,6 +129,21 @@ pub(crate) fn short_pause() -> Tape {
     tape
 }
 
+/// S12: only the writing thread was held, for longer than a TTL of 20 ms.
+pub(crate) fn kept_alive() -> Tape {
+    let ttl_ns = 20_000_000;
+    let mut tape = begin("S12", Half::Guarded, Exercise::KeptAlive { ttl_ns });
+    tape.run.stale_grant = None;
+    tape.run.attempts = vec![Attempt::new("H1-write-1", Outcome::Legal)];
+    tape.read("kit", 30, &[]);
+    write(&mut tape, "H1-write-1", "g1:1", 31);
+    tape.lease_end(32, "g1", Cause::Released);
+    tape.admission(10, "acct-1", "g1", OLD);
+    committed(&mut tape, 11, "g1", "g1:1");
+    end(&mut tape, &["g1:1"], &[], "g1");
+    tape
+}
+
 /// S21: killed before its send, and started again with its write from disk.
 pub(crate) fn from_disk(half: Half) -> Tape {
     let mut tape = late_send("S21", half);

@@ -4,8 +4,57 @@ use pause_kit::history::{Cause, Event, Exercise, GuardForm, Half, Hold, Op, Prob
 use pause_kit::judge::{Invariant as I, Verdict, judge};
 
 use super::{broken, commit, edit, good, is_answer, remove, request, violated, void};
-use crate::judge::forms::{held, idle, late_send, queued};
+use crate::judge::forms::{held, idle, late_send, queued, restarted_resource};
 use crate::judge::tape::{Tape, http, ms};
+
+#[test]
+fn a_resource_that_was_not_killed_and_started_again_in_between_makes_the_run_void() {
+    let form = || restarted_resource(Half::Guarded);
+    let words = "the resource was not killed";
+    for judgement in [
+        broken(form(), |tape| {
+            remove(tape, |event| matches!(event, Event::Killed(_)))
+        }),
+        broken(form(), |tape| {
+            remove(tape, |event| matches!(event, Event::Restarted(_)))
+        }),
+        // Before the successor wrote, and after the late write began.
+        broken(form(), |tape| {
+            let killed = |event: &Event| matches!(event, Event::Killed(_));
+            let one = tape.events.iter_mut().find(|(_, event)| killed(event));
+            one.expect("it was killed").0 = ms(20);
+        }),
+        broken(form(), |tape| {
+            let again = |event: &Event| matches!(event, Event::Restarted(_));
+            let one = tape.events.iter_mut().find(|(_, event)| again(event));
+            one.expect("it was started again").0 = ms(45);
+        }),
+        broken(form(), |tape| {
+            edit(tape, |event| match event {
+                Event::Restarted(again) => {
+                    again.pid = 5_000;
+                    true
+                }
+                _ => false,
+            });
+        }),
+        broken(form(), |tape| {
+            edit(tape, |event| match event {
+                Event::Killed(killed) => {
+                    killed.target = "H2".to_owned();
+                    true
+                }
+                _ => false,
+            });
+        }),
+    ] {
+        void(&judgement, I::Exercised, words);
+    }
+    let judgement = broken(form(), |tape| {
+        remove(tape, |event| matches!(event, Event::Stop(_)))
+    });
+    void(&judgement, I::Exercised, "never stopped");
+}
 
 #[test]
 fn a_run_that_did_not_go_through_it_is_void() {
