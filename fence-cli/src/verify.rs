@@ -62,6 +62,8 @@ pub(crate) fn run(arguments: &VerifyArguments) -> Result<Ending, Failure> {
 
 /// What came out.
 struct Verified {
+    /// Whether it was a folder of evidence.
+    of_folder: bool,
     /// A line for each scenario, or for the history.
     lines: Vec<Line>,
     /// What does not agree, each with its place.
@@ -96,11 +98,13 @@ impl Verified {
         self.doubts
             .iter()
             .for_each(|doubt| push(format!("does not agree: {doubt}")));
-        let count = self.doubts.len();
-        push(match count {
-            0 => "everything agrees with the histories, judged again".to_owned(),
-            _ => format!("{count} do not agree: believe nothing of this, and run it again"),
-        });
+        match (self.of_folder, self.doubts.len()) {
+            (false, _) => {}
+            (true, 0) => push("everything agrees with the histories, judged again".to_owned()),
+            (true, count) => push(format!(
+                "{count} do not agree: believe nothing of this, and run it again"
+            )),
+        }
         text
     }
 
@@ -119,6 +123,7 @@ fn folder(folder: &Path) -> Result<Verified, OpenError> {
     let of_scenarios = evidence.scenarios.iter().map(|scenario| &scenario.class);
     let classes: BTreeSet<_> = listed.chain(of_scenarios).collect();
     let mut verified = Verified {
+        of_folder: true,
         lines: Vec::new(),
         doubts: Vec::new(),
         ending: Ending::Done,
@@ -236,6 +241,7 @@ fn history(path: &Path) -> Result<Verified, Nothing> {
         pause_kit::history::Half::Defeated => "defeated",
     };
     Ok(Verified {
+        of_folder: false,
         ending: match judgement.verdict {
             judge::Verdict::Held => Ending::Done,
             judge::Verdict::Violated(_) => Ending::Violated,

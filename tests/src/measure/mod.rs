@@ -117,6 +117,8 @@ const CHECKS: &[(&str, &str, Check)] = &[
         "lock-speed",
         "three etcd members: acquire and release beside etcd's own mutex, many keys at once, hand-over, PostgreSQL beside it",
         lock::speed::lock_speed,
+    ),
+    (
         "kit-judge",
         "the judge beside Porcupine: alike on Jepsen's logs of etcd and on every history of a proof, and quicker",
         kit_judge::kit_judge,
