@@ -1,4 +1,4 @@
-//! The tower layer that requires a fencing token and hands the claim to the handler.
+//! The tower layer that requires a fencing token and hands the claim to the handler, and the one that sends it.
 //!
 //! A paused holder of a lock wakes up and sends the request that it had in mind. Nothing at the door can tell: the handler,
 //! too, may be paused after any check. So this crate parses the header, insists on it, and passes it on as a typed
@@ -22,7 +22,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`guard`] states exactly which requests reach the handler. Statuses, with a problem `type` each ([`ProblemKind`]):
+//! [`guard`] states exactly which requests reach the handler, [`client`] what a client makes of the answers. Statuses, with a problem `type` each ([`ProblemKind`]):
 //!
 //! | what | status |
 //! |---|---|
