@@ -2,7 +2,9 @@
 //!
 //! It shows both guards at work. `paydb` is the service: transfers go through HTTP, and each is admitted by the mark guard
 //! in the transaction that writes it. `paydb-worker account` is one of its clients under a lock; `paydb-worker settlement`
-//! writes straight to the database under the column guard. Both find the lock in etcd.
+//! writes straight to the database under the column guard. `paydb-worker webhook` and `report` are of the two classes that
+//! nothing enforces: a provider that checks no token, and work that is only wasted when it is done twice. All find the lock in
+//! etcd.
 //!
 #![doc = concat!("```text\n", include_str!("paydb/usage.txt"), "```")]
 //!

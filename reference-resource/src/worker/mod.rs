@@ -6,11 +6,13 @@ mod gate;
 mod journal;
 mod lock;
 mod options;
+mod report;
 mod resource;
 mod settlement;
+mod webhook;
 
 pub use exit::{EXIT_CODES, WorkerError};
-pub use options::{AccountJob, LockOptions, SettlementJob, WorkerOptions};
+pub use options::{AccountJob, LockOptions, ReportJob, SettlementJob, WebhookJob, WorkerOptions};
 
 use options::Job;
 
@@ -23,5 +25,7 @@ pub async fn run(options: &WorkerOptions) -> Result<(), WorkerError> {
     match &options.job {
         Job::Account(job) => account::run(job).await,
         Job::Settlement(job) => settlement::run(job).await,
+        Job::Webhook(job) => webhook::run(job).await,
+        Job::Report(job) => report::run(job).await,
     }
 }

@@ -21,6 +21,10 @@ pub(super) enum Job {
     Account(AccountJob),
     /// Settles a batch, straight in paydb's database
     Settlement(SettlementJob),
+    /// Tells a provider of an order's state; the provider checks no token, so that nothing refuses a late one
+    Webhook(WebhookJob),
+    /// Builds a day's report; built twice at once it is only built twice
+    Report(ReportJob),
 }
 
 /// Where the lock is.
@@ -83,4 +87,44 @@ pub struct SettlementJob {
     /// The batch
     #[arg(long, value_name = "ID")]
     pub batch: Key,
+}
+
+/// Tells a provider of an order's state.
+#[derive(Debug, Args)]
+pub struct WebhookJob {
+    /// The lock, of class paydb.webhook in tier entity.
+    #[command(flatten)]
+    pub lock: LockOptions,
+    /// Where the provider listens
+    #[arg(long, value_name = "URL")]
+    pub provider: Url,
+    /// The order
+    #[arg(long, value_name = "ID")]
+    pub order: Key,
+    /// Its state, such as refunded
+    #[arg(long)]
+    pub state: String,
+    /// How often the state has changed: the provider drops what is older than it has seen
+    #[arg(long, value_name = "N")]
+    pub version: u64,
+}
+
+/// Builds a day's report of what accounts have sent.
+#[derive(Debug, Args)]
+pub struct ReportJob {
+    /// The lock, of class paydb.report in tier entity.
+    #[command(flatten)]
+    pub lock: LockOptions,
+    /// paydb's address, such as http://127.0.0.1:8080
+    #[arg(long, value_name = "URL")]
+    pub resource: Url,
+    /// The day, such as 2026-11-02
+    #[arg(long, value_name = "DAY")]
+    pub day: Key,
+    /// The accounts, joined by commas
+    #[arg(long, value_name = "ID", value_delimiter = ',', required = true)]
+    pub accounts: Vec<Key>,
+    /// The report's file, which is replaced whole
+    #[arg(long, value_name = "FILE")]
+    pub out: PathBuf,
 }

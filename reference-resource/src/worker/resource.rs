@@ -24,6 +24,7 @@ pub(super) struct Resource<'a> {
 #[derive(Debug, Deserialize)]
 pub(super) struct Transfer {
     pub(super) reference: String,
+    pub(super) amount: i64,
 }
 
 /// An answer below 400, or the resource's reason.
@@ -85,7 +86,7 @@ impl<'a> Resource<'a> {
 }
 
 /// A client of its own for each request, so that no connection is used twice.
-fn client() -> Result<Client, WorkerError> {
+pub(super) fn client() -> Result<Client, WorkerError> {
     Client::builder()
         .no_proxy()
         .redirect(reqwest::redirect::Policy::none())
@@ -96,7 +97,8 @@ fn client() -> Result<Client, WorkerError> {
         .map_err(|error| WorkerError::unreachable("the resource", error))
 }
 
-async fn answer(step: &'static str, request: RequestBuilder) -> Result<Answer, WorkerError> {
+/// Sends a request once, and tells the outcomes apart.
+pub(super) async fn answer(step: &'static str, request: RequestBuilder) -> Result<Answer, WorkerError> {
     let unsettled = |error: reqwest::Error| WorkerError::Unsettled {
         step,
         why: with_causes(&error),

@@ -238,6 +238,10 @@ impl Lock {
         }
     }
 
+    pub(crate) fn entity(&self) -> &str {
+        &self.prefix
+    }
+
     pub(crate) fn coord(&self) -> &str {
         &self.stores[1].0
     }

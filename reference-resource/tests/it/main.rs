@@ -5,6 +5,7 @@
 )]
 
 mod account_worker;
+mod advisory;
 mod bench;
 mod defeat;
 mod disconnect;
@@ -15,3 +16,4 @@ mod requests;
 mod settlement_worker;
 mod start;
 mod usage;
+mod watched;
