@@ -96,8 +96,8 @@ async fn prepared(services: &Services) -> Result<String, Failure> {
 
 /// How many writes of a key stand after one with a larger token.
 async fn out_of_order(database: &str) -> Result<i64, Failure> {
-    let count = "SELECT count(*) FROM (SELECT token, max(token) OVER (PARTITION BY key ORDER BY number) AS most \
-                 FROM written) w WHERE token < most";
+    let count = "SELECT count(*) FROM (SELECT token AS own, max(token) OVER (PARTITION BY key ORDER BY number) AS most \
+                 FROM written) w WHERE own < most";
     Ok(connect(database).await?.query_one(count, &[]).await?.get(0))
 }
 
