@@ -57,10 +57,22 @@ struct UnreadableFile {
     source: std::io::Error,
 }
 
+/// The store is in PostgreSQL, whose epochs are begun in SQL.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the epochs of a store in PostgreSQL are begun there: SELECT fence_lock.advance(EPOCH, 'REASON'), and seen in fence_lock.epoch"
+)]
+struct NotEtcd;
+
 /// The variable that holds the password of `--etcd-user`.
 const PASSWORD: &str = "ETCD_PASSWORD";
 
 impl StoreArguments {
+    /// The tier that the store serves.
+    pub(crate) fn tier(&self) -> &TierName {
+        &self.tier
+    }
+
     /// Connects, and warns of versions of etcd that no lock should be trusted to.
     pub(crate) async fn open(&self) -> Result<Store, Failure> {
         match &self.lock_database {
@@ -71,6 +83,9 @@ impl StoreArguments {
 
     /// Connects to the store on etcd; without one, that is wrong usage.
     pub(crate) async fn etcd(&self) -> Result<EtcdStore, Failure> {
+        if self.lock_database.is_some() {
+            return Err(Failure::usage(NotEtcd));
+        }
         let mut options = EtcdOptions::new(&self.etcd, &self.prefix, self.tier.clone());
         if let Some(name) = &self.etcd_user {
             let password = std::env::var(PASSWORD).map_err(|_| {

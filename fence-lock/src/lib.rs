@@ -63,8 +63,8 @@ mod witness;
 pub use clock::{BootClock, Clock};
 pub use error::{AcquireError, OpenError, RenewError, SealReason, StoreError};
 pub use etcd::{
-    Advance, AdvanceError, Advanced, AttendError, Attended, ConnectError, EpochRecord, EpochStatus,
-    EtcdOptions, EtcdStore, GrantEvent, GrantWatch, Holder, InitError, MemberVersion, Revoked,
+    Advance, AdvanceError, Advanced, AttendError, Attended, AuditEvent, ConnectError, EpochRecord,
+    EpochStatus, EtcdOptions, EtcdStore, GrantEvent, GrantWatch, Holder, InitError, MemberVersion, Revoked,
     VersionWarning, WatchError,
 };
 pub use hold::{Hold, NotHeld};

@@ -6,10 +6,10 @@ use fence_lock::{Advance, AdvanceError};
 
 use super::classes::ClassArguments;
 use super::epoch;
-use super::store::StoreArguments;
 use super::witness::{self, WitnessArguments};
 use crate::exit::{Ending, Failure};
 use crate::say;
+use crate::store::StoreArguments;
 
 /// Which store, and why.
 #[derive(Debug, Args)]
@@ -36,13 +36,13 @@ pub(super) async fn run(arguments: &AdvanceArguments) -> Result<Ending, Failure>
         return Err(Failure::usage(AdvanceError::NoWitness));
     }
     let mut advance = Advance::new(&arguments.reason)
-        .place(arguments.classes.of(&arguments.store.tier)?)
+        .place(arguments.classes.of(arguments.store.tier())?)
         .remove(arguments.without_class.iter().cloned());
     if let Some(at_least) = arguments.at_least {
         advance = advance.at_least(at_least);
     }
     let databases = arguments.witnesses.open().await?;
-    let store = arguments.store.open().await?;
+    let store = arguments.store.etcd().await?;
     let advanced = store.advance(&advance, &witness::all(&databases)).await;
     let advanced = advanced.map_err(|error| match error {
         AdvanceError::Reason { .. }

@@ -6,10 +6,10 @@ use fence_lock::{Claim, InitError};
 
 use super::classes::ClassArguments;
 use super::epoch;
-use super::store::StoreArguments;
 use super::witness::{self, WitnessArguments};
 use crate::exit::{Ending, Failure};
 use crate::say;
+use crate::store::StoreArguments;
 
 /// Which store, and which epoch.
 #[derive(Debug, Args)]
@@ -51,11 +51,18 @@ struct Taken {
 }
 
 pub(super) async fn run(arguments: &InitArguments) -> Result<Ending, Failure> {
-    let tier = &arguments.store.tier;
+    let tier = arguments.store.tier();
     let classes = arguments.classes.of(tier)?;
     let databases = arguments.witnesses.open().await?;
     let witnesses = witness::all(&databases);
-    let store = arguments.store.open().await?;
+    let store = arguments.store.etcd().await?;
+    let status = store.epoch_status().await.map_err(Failure::service)?;
+    // A store that has a record is left alone, and so are its witnesses.
+    let witnesses = if status.record.is_some() {
+        Vec::new()
+    } else {
+        witnesses
+    };
     for witness in &witnesses {
         let known = witness.known().await.map_err(Failure::service)?;
         let highest = known.iter().map(|(_, epoch)| *epoch).max();

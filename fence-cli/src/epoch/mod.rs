@@ -4,7 +4,6 @@ mod advance;
 mod classes;
 mod init;
 mod show;
-mod store;
 mod watch;
 mod witness;
 

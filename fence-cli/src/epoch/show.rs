@@ -5,10 +5,10 @@ use fence_core::{Epoch, TierName};
 use fence_lock::{EpochStatus, Witness as _};
 use serde_json::{Value, json};
 
-use super::store::StoreArguments;
 use super::witness::{Database, WitnessArguments};
 use crate::exit::{Ending, Failure, chain};
 use crate::say;
+use crate::store::StoreArguments;
 
 /// Which store, and which witnesses.
 #[derive(Debug, Args)]
@@ -32,12 +32,12 @@ struct Known {
 
 /// Ends with 1 when the store grants nothing.
 pub(super) async fn run(arguments: &ShowArguments) -> Result<Ending, Failure> {
-    let tier = &arguments.store.tier;
+    let tier = arguments.store.tier();
     let mut known = Vec::new();
     for database in arguments.witnesses.open().await? {
         known.push(ask(&database, tier).await?);
     }
-    let store = arguments.store.open().await?;
+    let store = arguments.store.etcd().await?;
     let status = store.epoch_status().await.map_err(Failure::service)?;
     let text = if arguments.json {
         format!("{:#}\n", as_json(&status, &known))

@@ -5,10 +5,10 @@ use std::time::Duration;
 use clap::Args;
 use fence_lock::{AcquireError, AttendError, Witness as _};
 
-use super::store::StoreArguments;
 use super::witness::WitnessArguments;
 use crate::exit::{Ending, Failure};
 use crate::say;
+use crate::store::StoreArguments;
 
 /// Which store, and which witnesses.
 #[derive(Debug, Args)]
@@ -37,7 +37,7 @@ pub(super) async fn run(arguments: &WatchArguments) -> Result<Ending, Failure> {
         return Err(Failure::usage(NoWitness));
     }
     let databases = arguments.witnesses.open().await?;
-    let store = arguments.store.open().await?;
+    let store = arguments.store.etcd().await?;
     let mut told = Vec::new();
     loop {
         for database in &databases {
@@ -59,7 +59,7 @@ pub(super) async fn run(arguments: &WatchArguments) -> Result<Ending, Failure> {
             let line = format!(
                 "{name} knows epoch {} of tier {}",
                 memory.epoch(),
-                arguments.store.tier
+                arguments.store.tier()
             );
             if arguments.once || !told.contains(&line) {
                 say::show(&format!("{line}, at link {}\n", memory.generation()));

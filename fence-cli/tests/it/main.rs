@@ -4,6 +4,7 @@
 mod command;
 mod database;
 mod doctor;
+mod epoch;
 mod faults;
 mod files;
 mod hold;

@@ -3,6 +3,7 @@
 mod admin;
 mod advance;
 mod attend;
+mod audit;
 mod call;
 mod check;
 mod connect;
@@ -34,6 +35,7 @@ use crate::store::{Attempt, LockStore, Minted, Release};
 pub use admin::{Holder, Revoked};
 pub use advance::{Advance, AdvanceError, Advanced};
 pub use attend::{AttendError, Attended};
+pub use audit::AuditEvent;
 pub use connect::EtcdOptions;
 pub use epoch::InitError;
 pub use layout::EpochRecord;

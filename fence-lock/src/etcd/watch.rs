@@ -7,7 +7,9 @@ use etcd_client::{Event, EventType, KeyValue, ResponseHeader, WatchOptions, Watc
 use fence_core::{ClassName, Epoch, GrantId, Key, Revision, Token};
 
 use super::EtcdStore;
+use super::audit::AuditEvent;
 use super::layout::{EpochRecord, GrantRecord, LockKeyKind, ReleaseRecord, decode};
+use super::present::SealedRecord;
 use crate::error::StoreError;
 use crate::store::SessionId;
 
@@ -74,7 +76,16 @@ pub enum WatchError {
     Unreadable(#[source] StoreError),
     /// The store did not answer, or refused the watch.
     #[error("the lock store cannot be watched")]
-    Store(#[from] StoreError),
+    Store(#[source] StoreError),
+}
+
+impl From<StoreError> for WatchError {
+    fn from(error: StoreError) -> WatchError {
+        match error {
+            error @ StoreError::Foreign { .. } => WatchError::Unreadable(error),
+            error => WatchError::Store(error),
+        }
+    }
 }
 
 /// A grant that stands at the key of another lock: whoever made it excludes nobody.
@@ -88,11 +99,13 @@ struct Misplaced {
 pub struct GrantWatch {
     store: EtcdStore,
     stream: Option<WatchStream>,
-    next: i64,
-    epoch: Epoch,
+    pub(super) next: i64,
+    epoch: Option<Epoch>,
+    /// Why the store was sealed at the revision at hand.
+    sealed: Option<(i64, String)>,
     /// The grant that a release record of the revision at hand names.
     released: Option<(i64, GrantId)>,
-    ready: VecDeque<GrantEvent>,
+    pub(super) ready: VecDeque<AuditEvent>,
 }
 
 impl EtcdStore {
@@ -107,20 +120,29 @@ impl EtcdStore {
         let kv = read.kvs().first().ok_or(WatchError::NotInitialised)?;
         let record: EpochRecord = decode(kv.key(), kv.value())?;
         let next = read.header().map_or(0, ResponseHeader::revision) + 1;
+        GrantWatch::open_at(self, next, Some(record.epoch)).await
+    }
+}
+
+impl GrantWatch {
+    pub(super) async fn open_at(
+        store: &EtcdStore,
+        next: i64,
+        epoch: Option<Epoch>,
+    ) -> Result<GrantWatch, WatchError> {
         let mut watch = GrantWatch {
-            store: self.clone(),
+            store: store.clone(),
             stream: None,
             next,
-            epoch: record.epoch,
+            epoch,
+            sealed: None,
             released: None,
             ready: VecDeque::new(),
         };
         watch.open().await?;
         Ok(watch)
     }
-}
 
-impl GrantWatch {
     /// The next event. Dropping the future loses none.
     ///
     /// # Errors
@@ -128,9 +150,15 @@ impl GrantWatch {
     /// [`WatchError`] when the stream cannot be continued without a gap. While the store cannot be reached this waits.
     pub async fn next(&mut self) -> Result<GrantEvent, WatchError> {
         loop {
-            if let Some(event) = self.ready.pop_front() {
+            if let AuditEvent::Grant(event) = self.next_audited().await? {
                 return Ok(event);
             }
+        }
+    }
+
+    /// Waits until there is something more, or nothing for this watch.
+    pub(super) async fn fill(&mut self) -> Result<(), WatchError> {
+        loop {
             let Some(stream) = &mut self.stream else {
                 if self.open().await.is_err() {
                     tokio::time::sleep(PAUSE).await;
@@ -153,8 +181,9 @@ impl GrantWatch {
                 self.stream = None;
             }
             for event in answer.events() {
-                self.take(event).map_err(WatchError::Unreadable)?;
+                self.take(event)?;
             }
+            return Ok(());
         }
     }
 
@@ -170,12 +199,29 @@ impl GrantWatch {
         Ok(())
     }
 
-    fn take(&mut self, event: &Event) -> Result<(), StoreError> {
+    fn take(&mut self, event: &Event) -> Result<(), WatchError> {
         let Some(kv) = event.kv() else { return Ok(()) };
         let revision = kv.mod_revision();
+        let layout = &self.store.inner.layout;
         match (event.event_type(), LockKeyKind::of(kv.key())) {
-            (EventType::Put, _) if kv.key() == self.store.inner.layout.epoch().as_bytes() => {
-                self.epoch = decode::<EpochRecord>(kv.key(), kv.value())?.epoch;
+            (EventType::Put, _) if kv.key() == layout.epoch().as_bytes() => {
+                let record: EpochRecord = decode(kv.key(), kv.value())?;
+                self.epoch = Some(record.epoch);
+                let at = revision_of(kv.key(), revision)?;
+                self.ready.push_back(AuditEvent::EpochBegan { record, at });
+            }
+            (EventType::Put, _) if kv.key() == layout.sealed().as_bytes() => {
+                let sealed: SealedRecord = decode(kv.key(), kv.value())?;
+                self.sealed = Some((revision, sealed.why));
+            }
+            (EventType::Delete, _) if kv.key() == layout.epoch().as_bytes() => {
+                // A seal puts its record before it deletes the epoch's, in one revision.
+                let sealed = self.sealed.take().filter(|(put_at, _)| *put_at == revision);
+                let why = sealed.map(|(_, why)| why);
+                let at = revision_of(kv.key(), revision)?;
+                if let Some(epoch) = self.epoch.take() {
+                    self.ready.push_back(AuditEvent::Closed { epoch, why, at });
+                }
             }
             (EventType::Put, LockKeyKind::Released) => {
                 let record: ReleaseRecord = decode(kv.key(), kv.value())?;
@@ -183,12 +229,12 @@ impl GrantWatch {
             }
             (EventType::Put, LockKeyKind::Held) => {
                 let event = self.granted(kv)?;
-                self.ready.push_back(event);
+                self.ready.push_back(AuditEvent::Grant(event));
             }
             (EventType::Delete, LockKeyKind::Held) => {
                 if let Some(before) = event.prev_kv() {
                     let event = self.ended(before, revision)?;
-                    self.ready.push_back(event);
+                    self.ready.push_back(AuditEvent::Grant(event));
                 }
             }
             _ => {}
@@ -197,21 +243,22 @@ impl GrantWatch {
         Ok(())
     }
 
-    fn granted(&self, kv: &KeyValue) -> Result<GrantEvent, StoreError> {
+    fn granted(&self, kv: &KeyValue) -> Result<GrantEvent, WatchError> {
+        let epoch = self.epoch.ok_or(WatchError::NotInitialised)?;
         let record: GrantRecord = decode(kv.key(), kv.value())?;
         let at = revision_of(kv.key(), kv.create_revision())?;
         let right = self.store.inner.layout.lock(&record.class, &record.key).held();
         if kv.key() != right.as_bytes() {
             let source = Misplaced { right };
-            return Err(StoreError::Foreign {
+            return Err(WatchError::Unreadable(StoreError::Foreign {
                 key: String::from_utf8_lossy(kv.key()).into_owned(),
                 source: Box::new(source),
-            });
+            }));
         }
         Ok(GrantEvent::Granted {
             class: record.class,
             key: record.key,
-            token: Token::mint(self.epoch, at),
+            token: Token::mint(epoch, at),
             grant_id: record.grant_id,
             session: record.session,
             at,
@@ -255,7 +302,7 @@ impl std::fmt::Debug for GrantWatch {
     }
 }
 
-fn revision_of(key: &[u8], number: i64) -> Result<Revision, StoreError> {
+pub(super) fn revision_of(key: &[u8], number: i64) -> Result<Revision, StoreError> {
     Revision::new(u64::try_from(number).unwrap_or(0)).map_err(|source| StoreError::Foreign {
         key: String::from_utf8_lossy(key).into_owned(),
         source: Box::new(source),

@@ -1,10 +1,11 @@
 //! The suite of fence-lock on every store and every version of its server, and on the stores that are wrong on purpose.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use pause_kit::services::locate;
 
+use super::newer_etcd::etcd_36;
 use super::run::root;
 use super::{Failure, Figure};
 
@@ -171,31 +172,4 @@ fn cargo(arguments: &[&str]) -> Command {
         .current_dir(root())
         .stdin(Stdio::null());
     command
-}
-
-/// An etcd 3.6: the one that `FENCE_ETCD36` names, or one that is built from its own module.
-fn etcd_36() -> Result<PathBuf, String> {
-    if let Some(named) = std::env::var_os("FENCE_ETCD36") {
-        return Ok(PathBuf::from(named));
-    }
-    let program = root().join("target/servers/etcd-3.6/etcd");
-    build(&root().join("tests/etcd-embed"), &program).map(|()| program)
-}
-
-fn build(source: &Path, program: &Path) -> Result<(), String> {
-    let built = Command::new("go")
-        .args(["build", "-mod=readonly", "-trimpath", "-o"])
-        .arg(program)
-        .arg(".")
-        .current_dir(source)
-        .stdin(Stdio::null())
-        .output();
-    match built {
-        Ok(built) if built.status.success() => Ok(()),
-        Ok(built) => Err(format!(
-            "etcd was not built: {}",
-            String::from_utf8_lossy(&built.stderr).trim()
-        )),
-        Err(error) => Err(format!("etcd is built with Go, and go was not started: {error}")),
-    }
 }

@@ -12,7 +12,9 @@ mod kit_stop;
 mod load;
 mod lock;
 mod lock_conformance;
+mod lock_losses;
 mod mutants;
+mod newer_etcd;
 mod pg_bypass;
 mod pg_cost;
 mod pg_matrix;
@@ -132,6 +134,11 @@ const CHECKS: &[(&str, &str, Check)] = &[
         "kit-killed",
         "fence prove killed at 50 random moments: after 5 s nothing of its own runs or stands stopped",
         kit_killed::kit_killed,
+    ),
+    (
+        "lock-losses",
+        "what becomes of an etcd that loses history, and of one that does not, with and without a witness, as a table",
+        lock_losses::lock_losses,
     ),
     (
         "pg-bypass",

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod architecture;
+mod audit;
 mod decisions;
 mod http_languages;
 mod languages;

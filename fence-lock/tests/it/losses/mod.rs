@@ -404,7 +404,7 @@ fn restarts() -> usize {
 }
 
 macro_rules! cases {
-    ($($test:ident: $case:expr, $members:literal;)+) => {
+    ($(fn $test:ident() = $case:expr, $members:literal;)+) => {
         $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
         async fn $test() {
             play($case, $members).await;
@@ -413,24 +413,24 @@ macro_rules! cases {
 }
 
 cases! {
-    one_member_restored_with_the_same_flags_is_sealed: Case::Restored(Restore::SameFlags), 1;
-    three_members_restored_with_the_same_flags_are_sealed: Case::Restored(Restore::SameFlags), 3;
-    one_member_restored_with_other_flags_is_sealed: Case::Restored(Restore::OtherToken), 1;
-    three_members_restored_with_other_flags_are_sealed: Case::Restored(Restore::OtherToken), 3;
-    one_member_that_was_emptied_grants_nothing: Case::Emptied, 1;
-    three_members_that_were_emptied_grant_nothing: Case::Emptied, 3;
-    one_member_put_back_is_seen_by_a_witness_alone: Case::PutBack, 1;
-    three_members_put_back_are_seen_by_a_witness_alone: Case::PutBack, 3;
-    one_member_forced_from_an_old_copy_is_seen_by_a_witness_alone: Case::ForcedFromLagging, 1;
-    three_members_forced_from_one_that_lags_are_seen_by_a_witness_alone: Case::ForcedFromLagging, 3;
-    one_member_that_was_killed_goes_on: Case::LeaderKilled, 1;
-    three_members_whose_leader_was_killed_go_on: Case::LeaderKilled, 3;
-    one_member_that_was_stopped_goes_on: Case::LeaderStopped, 1;
-    three_members_whose_leader_was_stopped_go_on: Case::LeaderStopped, 3;
-    three_members_of_which_one_was_cut_off_go_on: Case::CutOff, 3;
-    three_members_of_which_one_was_behind_go_on: Case::Behind, 3;
-    one_member_restarted_again_and_again_goes_on: Case::Restarted, 1;
-    three_members_restarted_in_turn_go_on: Case::Restarted, 3;
+    fn one_member_restored_with_the_same_flags_is_sealed() = Case::Restored(Restore::SameFlags), 1;
+    fn three_members_restored_with_the_same_flags_are_sealed() = Case::Restored(Restore::SameFlags), 3;
+    fn one_member_restored_with_other_flags_is_sealed() = Case::Restored(Restore::OtherToken), 1;
+    fn three_members_restored_with_other_flags_are_sealed() = Case::Restored(Restore::OtherToken), 3;
+    fn one_member_that_was_emptied_grants_nothing() = Case::Emptied, 1;
+    fn three_members_that_were_emptied_grant_nothing() = Case::Emptied, 3;
+    fn one_member_put_back_is_seen_by_a_witness_alone() = Case::PutBack, 1;
+    fn three_members_put_back_are_seen_by_a_witness_alone() = Case::PutBack, 3;
+    fn one_member_forced_from_an_old_copy_is_seen_by_a_witness_alone() = Case::ForcedFromLagging, 1;
+    fn three_members_forced_from_one_that_lags_are_seen_by_a_witness_alone() = Case::ForcedFromLagging, 3;
+    fn one_member_that_was_killed_goes_on() = Case::LeaderKilled, 1;
+    fn three_members_whose_leader_was_killed_go_on() = Case::LeaderKilled, 3;
+    fn one_member_that_was_stopped_goes_on() = Case::LeaderStopped, 1;
+    fn three_members_whose_leader_was_stopped_go_on() = Case::LeaderStopped, 3;
+    fn three_members_of_which_one_was_cut_off_go_on() = Case::CutOff, 3;
+    fn three_members_of_which_one_was_behind_go_on() = Case::Behind, 3;
+    fn one_member_restarted_again_and_again_goes_on() = Case::Restarted, 1;
+    fn three_members_restarted_in_turn_go_on() = Case::Restarted, 3;
 }
 
 /// Servers from 3.6 on restore with a raised revision; the tool of an older one refuses the flag.
