@@ -65,7 +65,15 @@ impl EtcdStore {
         seen: u64,
         header: Option<&ResponseHeader>,
     ) -> Result<(), StoreError> {
-        let answered = revision(header);
+        // An answer of another cluster, to which an address led meanwhile, says nothing about this one's revisions.
+        if self.is_of_another_cluster(header) {
+            self.inner.doubt.raise();
+            return Ok(());
+        }
+        self.not_below(seen, revision(header))
+    }
+
+    pub(super) fn not_below(&self, seen: u64, answered: u64) -> Result<(), StoreError> {
         if answered < seen {
             self.inner.doubt.raise();
             return Err(StoreError::Regressed { seen, answered });

@@ -165,6 +165,15 @@ impl EtcdStore {
         }
     }
 
+    /// Whether an answer is of another cluster than the record in force.
+    pub(super) fn is_of_another_cluster(&self, header: Option<&ResponseHeader>) -> bool {
+        let known = self.inner.in_force.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = cluster_text(header.map_or(0, ResponseHeader::cluster_id));
+        known
+            .as_ref()
+            .is_some_and(|known| known.record.cluster_id != found)
+    }
+
     /// The highest revision seen in an epoch, 0 unless it is the one in force.
     pub(super) fn seen_in(&self, epoch: Epoch) -> u64 {
         let known = self.inner.in_force.lock().unwrap_or_else(PoisonError::into_inner);
@@ -197,22 +206,25 @@ impl EtcdStore {
         };
         let record: EpochRecord = decode(kv.key(), kv.value())?;
         self.check_seal(&record, header)?;
-        if let Some(before) = &*known
-            && before.record.epoch > record.epoch
-        {
-            self.inner.doubt.raise();
-            let (seen, found) = (before.record.epoch, record.epoch);
-            let loss = Loss::Epoch { seen, found };
-            return Err(AcquireError::Sealed(SealReason::Lost { loss }));
-        }
-        if known
-            .as_ref()
-            .is_some_and(|before| before.record.epoch < record.epoch)
-        {
-            // A higher epoch starts over: its revisions may be lower, its tokens are not.
-            self.inner.seen.store(revision(header), Ordering::SeqCst);
-        } else {
-            self.check_revision(seen, header)?;
+        match known.as_ref().map(|before| &before.record) {
+            Some(before) if before.epoch >= record.epoch && before.cluster_id != record.cluster_id => {
+                self.inner.doubt.raise();
+                return Err(AcquireError::Sealed(SealReason::Stranger {
+                    epoch: before.epoch,
+                    seen: before.cluster_id.clone(),
+                    found: record.cluster_id,
+                }));
+            }
+            Some(before) if before.epoch > record.epoch => {
+                self.inner.doubt.raise();
+                let (seen, found) = (before.epoch, record.epoch);
+                let loss = Loss::Epoch { seen, found };
+                return Err(AcquireError::Sealed(SealReason::Lost { loss }));
+            }
+            Some(before) if before.epoch == record.epoch => self.not_below(seen, revision(header))?,
+            // A higher epoch starts over: its revisions may be lower, its tokens are not. And before the first, another
+            // cluster may have answered.
+            _ => self.inner.seen.store(revision(header), Ordering::SeqCst),
         }
         let now = InForce {
             record,

@@ -223,6 +223,52 @@ async fn a_store_that_went_back_mints_nothing_until_its_epoch_is_higher() {
     assert_eq!(hold.token().unwrap().split().unwrap().0, record.epoch);
 }
 
+#[tokio::test]
+async fn a_cluster_that_an_address_led_to_by_mistake_is_sealed_no_more_than_the_one_it_leads_back_to() {
+    let prefix = fresh_prefix();
+    let (ours, other) = (services().await, endpoint().await);
+    let ours = ours.etcd("lock").unwrap();
+    // The other one is far ahead.
+    let mut ahead = raw().await;
+    for number in 0..50 {
+        let key = format!("{prefix}-history");
+        ahead.put(key, number.to_string(), None).await.unwrap();
+    }
+    let direct = store_at(&other, &prefix).await;
+    direct.init(Epoch::FIRST, "the other").await.unwrap();
+    let proxy = Proxy::to(&ours.endpoint()).await;
+    let store = store_at(&proxy.endpoint(), &prefix).await;
+    store.init(Epoch::FIRST, "ours").await.unwrap();
+    let lock = key("acct-1");
+    let _ = session(&store)
+        .await
+        .acquire(&class(), &lock)
+        .await
+        .unwrap()
+        .release()
+        .await
+        .unwrap();
+
+    proxy.route_to(&other);
+    proxy.cut();
+    until_it_answers(&store).await;
+    let astray = session(&store).await;
+    for _ in 0..3 {
+        let error = astray.acquire(&class(), &lock).await.unwrap_err();
+        assert!(
+            matches!(error, AcquireError::Sealed(SealReason::Stranger { .. })),
+            "{error:?}"
+        );
+    }
+    let other = session(&direct).await.acquire(&class(), &lock).await.unwrap();
+    let _ = other.release().await.unwrap();
+
+    proxy.route_to(&ours.endpoint());
+    proxy.cut();
+    until_it_answers(&store).await;
+    let _ = session(&store).await.acquire(&class(), &lock).await.unwrap();
+}
+
 /// The first requests meet the connection that was cut.
 async fn until_it_answers(store: &EtcdStore) {
     for _ in 0..100 {
