@@ -463,3 +463,46 @@ async fn locks_lists_holders_tokens_ages_and_waiters_in_line() {
     second.close().await.unwrap();
     third.close().await.unwrap();
 }
+
+/// What a shell script says at a terminal, which is answered so.
+fn at_a_terminal(script: &str, talk: &[&str]) -> String {
+    let program = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/terminal.py");
+    // A terminal that nobody reads any more must not hang the test.
+    let output = std::process::Command::new("timeout")
+        .args(["60", "python3"])
+        .arg(program)
+        .arg(script)
+        .args(talk)
+        .output()
+        .expect("python3 is installed");
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[tokio::test]
+async fn at_a_terminal_the_command_has_it_and_the_script_gets_it_back() {
+    let locks = Locks::new().await;
+    let command = "echo ready; read x; echo got $x";
+    let words = locks
+        .words(&["order-7"], &["--wait", "5s"], &["sh", "-c"])
+        .join(" ");
+    let fence = env!("CARGO_BIN_EXE_fence");
+    let script = format!("{fence} {words} '{command}'; echo code $?; read y; echo then $y");
+    let said = at_a_terminal(&script, &["ready", "hello\\n", "code 0", "again\\n"]);
+    assert!(
+        said.contains("got hello") && said.contains("then again"),
+        "{said}"
+    );
+    // Ctrl-C is the command's, and so is its end.
+    let said = at_a_terminal(&script, &["ready", "\\x03", "code 130", "again\\n"]);
+    assert!(!said.contains("got") && said.contains("then again"), "{said}");
+    // Ctrl-Z suspends nobody who holds a lock.
+    let said = at_a_terminal(
+        &script,
+        &["ready", "\\x1a", "^Z", "hello\\n", "code 0", "again\\n"],
+    );
+    assert!(
+        said.contains("got hello") && said.contains("then again"),
+        "{said}"
+    );
+}
