@@ -131,7 +131,10 @@ impl Bed {
         }
         let tps = said.lines().find_map(|line| line.strip_prefix("tps = "));
         let number = tps.and_then(|rest| rest.split_ascii_whitespace().next());
-        Ok(number.ok_or("pgbench said no number")?.parse()?)
+        // It prints no rate where not one transaction ended.
+        let number =
+            number.ok_or_else(|| format!("pgbench counted nothing: {} {}", said.trim(), complaint.trim()))?;
+        Ok(number.parse()?)
     }
 }
 

@@ -29,6 +29,12 @@ pub(crate) fn pg_cost() -> Result<Figure, Failure> {
 
 async fn run() -> Result<Figure, Failure> {
     let rounds = pairs(ROUNDS)?;
+    let only = argument("--only");
+    let wanted = |part: &str| only.as_deref().is_none_or(|only| only == part);
+    let parts = ["added", "durable", "not durable", "1 ms away"];
+    if !parts.into_iter().any(wanted) {
+        return Err(format!("--only is one of {parts:?}").into());
+    }
     let seed = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
     println!("seed {seed}");
     let services = Services::start(ServicesConfig {
@@ -38,13 +44,19 @@ async fn run() -> Result<Figure, Failure> {
     })
     .await?;
     let mut tally = Tally::default();
+    let mut version = String::new();
 
-    let bed = Bed::start(&services, &["full_page_writes=off", "fsync=off"]).await?;
-    on_the_wire(&bed, &mut tally).await?;
-    in_the_wal(&bed, &mut tally).await?;
-    drop(bed);
+    if wanted("added") {
+        let bed = Bed::start(&services, &["full_page_writes=off", "fsync=off"]).await?;
+        on_the_wire(&bed, &mut tally).await?;
+        in_the_wal(&bed, &mut tally).await?;
+        version = bed.postgres.version().to_owned();
+    }
 
     for (what, fsync) in [("durable", "fsync=on"), ("not durable", "fsync=off")] {
+        if !wanted(what) {
+            continue;
+        }
         let bed = Bed::start(&services, &[fsync, "synchronous_commit=on"]).await?;
         let measured = Rounds::run(&bed, rounds, seed, false).await?;
         let peer = measured.best_peer();
@@ -56,38 +68,45 @@ async fn run() -> Result<Figure, Failure> {
             (Form::Enforced, peer, 1.0),
         ];
         tally.add(measured.report(what, &bars)?);
+        version = bed.postgres.version().to_owned();
     }
 
-    let bed = Bed::start(&services, &["fsync=off"]).await?;
-    let far = Rounds::run(&bed, rounds, seed, true).await?;
-    let peer = far.best_peer();
-    tally.add(far.report(
-        "1 ms away",
-        &[(Form::Mark, peer, 2.0), (Form::Enforced, peer, 2.0)],
-    )?);
+    if wanted("1 ms away") {
+        let bed = Bed::start(&services, &["fsync=off"]).await?;
+        let far = Rounds::run(&bed, rounds, seed, true).await?;
+        let peer = far.best_peer();
+        tally.add(far.report(
+            "1 ms away",
+            &[(Form::Mark, peer, 2.0), (Form::Enforced, peer, 2.0)],
+        )?);
+        version = bed.postgres.version().to_owned();
+    }
 
     Ok(Figure {
         line: format!(
-            "{} of {} bars reached, {rounds} pairs each, PostgreSQL {}",
+            "{} of {} bars reached, {rounds} pairs each, PostgreSQL {version}{}",
             tally.reached,
             tally.bars,
-            bed.postgres.version()
+            only.as_deref()
+                .map_or(String::new(), |only| format!(", of one part alone: {only}"))
         ),
-        reached: tally.reached == tally.bars && rounds >= ROUNDS,
+        reached: tally.reached == tally.bars && rounds >= ROUNDS && only.is_none(),
     })
 }
 
 /// The number after `--pairs`, or this one: fewer are for trying the measurement out, and reach nothing.
 pub(super) fn pairs(usual: u32) -> Result<u32, Failure> {
-    let mut arguments = std::env::args()
-        .skip_while(|argument| argument != "--pairs")
-        .skip(1);
-    match arguments.next() {
+    match argument("--pairs") {
         Some(pairs) => Ok(pairs
             .parse()
             .map_err(|_| format!("--pairs {pairs} is no number"))?),
         None => Ok(usual),
     }
+}
+
+/// What stands behind an option.
+fn argument(option: &str) -> Option<String> {
+    std::env::args().skip_while(|argument| argument != option).nth(1)
 }
 
 /// Bars, and those that are reached.
