@@ -171,7 +171,7 @@ async fn a_lock_that_is_not_granted_in_time_runs_nothing_and_leaves_the_queue() 
 async fn signals_reach_the_whole_group_of_the_command() {
     let locks = Locks::new().await;
     let child = locks
-        .start("trap 'echo told; exit 3' TERM; (trap 'echo told too; exit' TERM; while :; do sleep 0.05; done) & echo ready; wait; wait")
+        .start("trap 'echo told; wait; exit 3' TERM; (trap 'echo told too; exit' TERM; echo ready; while :; do sleep 0.05; done) & wait; wait")
         .await;
     child.wait_line("ready", SOON).await.unwrap();
     child.terminate().await.unwrap();

@@ -1,11 +1,15 @@
 """Runs a script at a terminal, answers what it says, and prints what it said: terminal.py SCRIPT [WAIT-FOR ANSWER]..."""
 import os
 import pty
+import signal
 import sys
 
 script, *talk = sys.argv[1:]
 pid, terminal = pty.fork()
 if pid == 0:
+    # A test that runs in a shell's background inherits these as ignored.
+    for number in (signal.SIGINT, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_DFL)
     os.execv("/bin/sh", ["sh", "-c", script])
 said = b""
 while True:
