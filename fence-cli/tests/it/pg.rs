@@ -28,12 +28,12 @@ async fn migrate_installs_once_and_says_what_it_applied() {
     let again = database.fence(&["pg", "migrate"]);
     assert_eq!((again.code, again.out.as_str()), (0, "the guard is up to date\n"));
     database
-        .run("DELETE FROM fence.migration WHERE name = '0015_witness.sql'")
+        .run("DELETE FROM fence.migration WHERE name = '0015_doctor.sql'")
         .await;
     let (_, said) = database.json(&["pg", "status"]);
-    assert_eq!(said["behind"], serde_json::json!(["0015_witness.sql"]));
+    assert_eq!(said["behind"], serde_json::json!(["0015_doctor.sql"]));
     let last = database.fence(&["pg", "migrate"]);
-    assert!(last.out.starts_with("applied 0015_witness.sql"), "{}", last.out);
+    assert!(last.out.starts_with("applied 0015_doctor.sql"), "{}", last.out);
 }
 
 #[tokio::test]

@@ -678,5 +678,5 @@ INSERT INTO fence.installed_trigger (relation, trigger_name, definition)
 SELECT format('fence.%I', c.relname), t.tgname, pg_get_triggerdef(t.oid)
 FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid WHERE c.relnamespace = 'fence'::regnamespace AND NOT t.tgisinternal;
 
-INSERT INTO fence.migration (name) VALUES ('0014_doctor.sql') ON CONFLICT DO NOTHING;
+INSERT INTO fence.migration (name) VALUES ('0015_doctor.sql') ON CONFLICT DO NOTHING;
 COMMIT;

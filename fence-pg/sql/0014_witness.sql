@@ -84,5 +84,5 @@ $$;
 
 REVOKE ALL ON FUNCTION fence.require_witness, fence.claim_epoch, fence.recall_store, fence.remember_store FROM PUBLIC;
 
-INSERT INTO fence.migration (name) VALUES ('0015_witness.sql') ON CONFLICT DO NOTHING;
+INSERT INTO fence.migration (name) VALUES ('0014_witness.sql') ON CONFLICT DO NOTHING;
 COMMIT;
