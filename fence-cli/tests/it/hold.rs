@@ -482,7 +482,10 @@ fn at_a_terminal(script: &str, talk: &[&str]) -> String {
 #[tokio::test]
 async fn at_a_terminal_the_command_has_it_and_the_script_gets_it_back() {
     let locks = Locks::new().await;
-    let command = "echo ready; read x; echo got $x";
+    // It is given the terminal once it runs: what is typed before that is the script's.
+    let command = "python3 -c \"import os, time; \
+                   all(time.sleep(0.01) is None for _ in iter(lambda: os.tcgetpgrp(0) == os.getpgrp(), True))\"; \
+                   echo ready; read x; echo got $x";
     let words = locks
         .words(&["order-7"], &["--wait", "5s"], &["sh", "-c"])
         .join(" ");
