@@ -367,7 +367,7 @@ fn what_only_a_run_can_find_wrong_in_the_file_is_code_2_with_its_line() {
             "sql = \"SELECT fence.register_epok('entity', 1)\"",
             "fence.register_epok('entity', 1)` failed: 42883",
         ),
-        ("\"--tier\", \"entity\"]", "\"--teir\", \"entity\"]", "'--teir'"),
+        ("\"--tier\", \"entity\", ", "\"--teir\", \"entity\", ", "'--teir'"),
         (
             "ready = \"listening on \"",
             "ready = \"listening\"",
