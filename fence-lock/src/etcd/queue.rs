@@ -36,7 +36,8 @@ impl EtcdStore {
                 Ok(Ahead::Nothing) => return Ok(()),
                 Ok(Ahead::WeAreGone) => return Err(AcquireError::SessionOver),
                 Ok(Ahead::Key { key, at }) => {
-                    let watched = tokio::time::timeout(WATCH_FOR, self.until_deleted(key, at + 1)).await;
+                    let watched =
+                        tokio::time::timeout(WATCH_FOR, self.until_deleted(attempt, key, at + 1)).await;
                     if let Ok(Err(_)) = watched {
                         tokio::time::sleep(PAUSE).await;
                     }
@@ -81,12 +82,19 @@ impl EtcdStore {
         Ok(found.map_or(Ahead::Nothing, |key| Ahead::Key { key, at }))
     }
 
-    /// Watches a key from a revision on until it is deleted, or the watch ends.
-    async fn until_deleted(&self, key: Vec<u8>, from: i64) -> Result<(), StoreError> {
+    /// Watches a key from a revision on until it is deleted, or this attempt's own place is, or the watch ends. A lease takes all
+    /// of its places at once, so one of them tells.
+    async fn until_deleted(&self, attempt: &Attempt, key: Vec<u8>, from: i64) -> Result<(), StoreError> {
+        let lock = self.inner.layout.lock(attempt.class(), attempt.keys().first());
+        let place = lock.place(attempt.grant_id());
         let mut client = self.client_in_turn().await?;
         let options = WatchOptions::new().with_start_revision(from);
         let mut watch = client
-            .watch(key, Some(options))
+            .watch(key, Some(options.clone()))
+            .await
+            .map_err(|error| self.sort(error))?;
+        watch
+            .watch(place, Some(options))
             .await
             .map_err(|error| self.sort(error))?;
         while let Some(answer) = watch.message().await.map_err(|error| self.sort(error))? {
