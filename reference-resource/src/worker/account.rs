@@ -1,6 +1,7 @@
 //! *Refund order-7 once*, through paydb.
 
 use fence_core::Claim;
+use http::Version;
 
 use super::exit::WorkerError;
 use super::gate::gate;
@@ -12,7 +13,11 @@ use super::resource::Resource;
 /// Takes the lock, raises the mark, reads, and makes what transfers are not there; or, where a journal was left, presents the
 /// transfer that it holds.
 pub(super) async fn run(job: &AccountJob) -> Result<(), WorkerError> {
-    let resource = Resource::new(&job.resource, &job.account);
+    let version = match job.http2 {
+        true => Version::HTTP_2,
+        false => Version::HTTP_11,
+    };
+    let resource = Resource::new(&job.resource, &job.account).over(version);
     let journal = job.journal.as_deref().map(Journal::new);
     if let Some(journal) = &journal
         && let Some(entry) = journal.read()?

@@ -73,6 +73,9 @@ pub struct AccountJob {
     /// lost to this worker, which has not read it. Here to be shown, not to be used
     #[arg(long)]
     pub read_first: bool,
+    /// Speak HTTP/2 to paydb, from the first byte on
+    #[arg(long)]
+    pub http2: bool,
 }
 
 /// Claims a batch and settles it.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fence_core::{Claim, Key};
 use fence_http::{FENCING_TOKEN, header_value};
-use http::StatusCode;
+use http::{StatusCode, Version};
 use reqwest::{Client, RequestBuilder, Url};
 use serde::Deserialize;
 use serde_json::json;
@@ -18,6 +18,7 @@ use crate::with_causes;
 pub(super) struct Resource<'a> {
     base: &'a Url,
     account: &'a Key,
+    version: Version,
 }
 
 /// A transfer, as far as a worker needs it.
@@ -35,12 +36,21 @@ pub(super) struct Answer {
 
 impl<'a> Resource<'a> {
     pub(super) fn new(base: &'a Url, account: &'a Key) -> Resource<'a> {
-        Resource { base, account }
+        Resource {
+            base,
+            account,
+            version: Version::HTTP_11,
+        }
+    }
+
+    /// The same, spoken to in HTTP/2 or HTTP/1.1.
+    pub(super) fn over(self, version: Version) -> Resource<'a> {
+        Resource { version, ..self }
     }
 
     /// Raises the mark of the account to this claim.
     pub(super) async fn fence(&self, claim: &Claim) -> Result<Answer, WorkerError> {
-        let request = client()?
+        let request = client(self.version)?
             .post(self.url("fence")?)
             .header(FENCING_TOKEN, header_value(claim));
         answer("raise the mark", request).await
@@ -49,7 +59,7 @@ impl<'a> Resource<'a> {
     /// The account's transfers.
     pub(super) async fn transfers(&self) -> Result<Vec<Transfer>, WorkerError> {
         let step = "read the transfers";
-        let answer = answer(step, client()?.get(self.url("transfers")?)).await?;
+        let answer = answer(step, client(self.version)?.get(self.url("transfers")?)).await?;
         serde_json::from_str(&answer.body).map_err(|error| WorkerError::Refused {
             step,
             answer: error.to_string(),
@@ -59,7 +69,7 @@ impl<'a> Resource<'a> {
     /// Makes a transfer.
     pub(super) async fn transfer(&self, entry: &Entry) -> Result<Answer, WorkerError> {
         let body = json!({ "to": entry.to, "amount": entry.amount, "reference": entry.reference });
-        let request = client()?
+        let request = client(self.version)?
             .post(self.url("transfers")?)
             .header(FENCING_TOKEN, header_value(&entry.claim()))
             .header("Idempotency-Key", &entry.idempotency_key)
@@ -85,9 +95,14 @@ impl<'a> Resource<'a> {
     }
 }
 
-/// A client of its own for each request, so that no connection is used twice.
-pub(super) fn client() -> Result<Client, WorkerError> {
-    Client::builder()
+/// A client of its own for each request, so that no connection is used twice. HTTP/2 is spoken from the first byte on: nothing
+/// is asked beforehand.
+pub(super) fn client(version: Version) -> Result<Client, WorkerError> {
+    let builder = match version {
+        Version::HTTP_2 => Client::builder().http2_prior_knowledge(),
+        _ => Client::builder().http1_only(),
+    };
+    builder
         .no_proxy()
         .redirect(reqwest::redirect::Policy::none())
         .retry(reqwest::retry::never())

@@ -1,5 +1,6 @@
 //! Telling a provider of an order's state: a correctness class that is advisory, because the provider can check no token.
 
+use http::Version;
 use serde_json::json;
 
 use super::exit::WorkerError;
@@ -29,7 +30,7 @@ async fn send(job: &WebhookJob) -> Result<(), WorkerError> {
     let body = json!({ "order": job.order, "state": job.state, "version": job.version });
     answer(
         "send the webhook",
-        client()?.post(job.provider.clone()).json(&body),
+        client(Version::HTTP_11)?.post(job.provider.clone()).json(&body),
     )
     .await?;
     println!(

@@ -3,6 +3,7 @@
 use fence_core::{ClassName, Epoch, GrantId, Key, TierName};
 use fence_lock::{EtcdStore, Revoked};
 use pause_kit::gates::Gates;
+use pause_kit::path::{Path, PathOptions};
 use pause_kit::reaper::Ended;
 use pause_kit::services::{Child, ProcessSpec};
 
@@ -56,6 +57,37 @@ async fn a_worker_held_before_it_sends_is_refused_after_a_takeover() {
         .unwrap();
     assert!(first.tail().contains("fenced"), "{}", first.tail());
     assert_eq!(bench.transfers().await, 1);
+}
+
+#[tokio::test]
+async fn a_worker_told_to_speak_http_2_pays_and_is_refused_in_it() {
+    let (bench, paydb) = Bench::ready().await;
+    let lock = Lock::new(&bench).await;
+    let address = paydb.address.parse().unwrap();
+    let path = Path::open(address, PathOptions::plain()).await.unwrap();
+    let paydb = Paydb {
+        address: path.address().to_string(),
+        ..paydb
+    };
+    let gates = Gates::open(lock.socket(&bench), ["after-grant", "after-read", "before-send"]).unwrap();
+    let first = lock.worker_with(&bench, &paydb, Some(&gates), &["--http2"]).await;
+    for gate in ["after-grant", "after-read"] {
+        stands_at(&gates, gate).await.open().await.unwrap();
+    }
+    let gate = stands_at(&gates, "before-send").await;
+    lock.revoke("paydb.account", "acct-1", &first).await;
+    let second = lock.worker_with(&bench, &paydb, None, &["--http2"]).await;
+    let ended = second.exited().await.unwrap();
+    assert_eq!(ended, Ended::Code(0), "{}", second.tail());
+    gate.open().await.unwrap();
+    assert_eq!(first.exited().await.unwrap(), Ended::Code(5), "{}", first.tail());
+    assert_eq!(bench.transfers().await, 1);
+    let spoken = path.read(|log| {
+        let sent = log.connections().iter().map(|one| one.to_resource.bytes());
+        sent.map(|bytes| bytes.starts_with(b"PRI * HTTP/2.0\r\n"))
+            .collect::<Vec<_>>()
+    });
+    assert_eq!(spoken, [true; 6], "each of two workers raises, reads and writes");
 }
 
 #[tokio::test]
