@@ -3,9 +3,10 @@
 use fence_core::{ClassName, Epoch, GrantId, Key, TierName};
 use fence_lock::{EtcdStore, Revoked};
 use pause_kit::gates::Gates;
-use pause_kit::path::{Path, PathOptions};
+use pause_kit::path::{Connection, Path, PathOptions};
 use pause_kit::reaper::Ended;
 use pause_kit::services::{Child, ProcessSpec};
+use pause_kit::wire::http;
 
 use super::bench::{Bench, Paydb, SOON, WORKER, stands_at};
 
@@ -64,7 +65,7 @@ async fn a_worker_told_to_speak_http_2_pays_and_is_refused_in_it() {
     let (bench, paydb) = Bench::ready().await;
     let lock = Lock::new(&bench).await;
     let address = paydb.address.parse().unwrap();
-    let path = Path::open(address, PathOptions::plain()).await.unwrap();
+    let path = Path::open(address, PathOptions::http()).await.unwrap();
     let paydb = Paydb {
         address: path.address().to_string(),
         ..paydb
@@ -82,12 +83,34 @@ async fn a_worker_told_to_speak_http_2_pays_and_is_refused_in_it() {
     gate.open().await.unwrap();
     assert_eq!(first.exited().await.unwrap(), Ended::Code(5), "{}", first.tail());
     assert_eq!(bench.transfers().await, 1);
-    let spoken = path.read(|log| {
-        let sent = log.connections().iter().map(|one| one.to_resource.bytes());
-        sent.map(|bytes| bytes.starts_with(b"PRI * HTTP/2.0\r\n"))
-            .collect::<Vec<_>>()
+    let of_each = |look: fn(&Connection) -> bool| {
+        path.read(|log| log.connections().iter().map(look).collect::<Vec<_>>())
+    };
+    let in_http_2 = of_each(|one| one.to_resource.bytes().starts_with(b"PRI * HTTP/2.0\r\n"));
+    assert_eq!(
+        in_http_2, [true; 6],
+        "each of two workers raises, reads and writes"
+    );
+    assert_eq!(of_each(http::answered), [true; 6]);
+    let exchanges: Vec<http::Exchange> = path.read(|log| {
+        let each = log.connections().iter();
+        each.flat_map(|one| http::exchanges(one).unwrap()).collect()
     });
-    assert_eq!(spoken, [true; 6], "each of two workers raises, reads and writes");
+    let answers: Vec<_> = exchanges.iter().filter_map(|one| one.answer.as_ref()).collect();
+    let statuses: Vec<u16> = answers.iter().map(|answer| answer.status).collect();
+    assert_eq!(statuses, [204, 200, 204, 200, 201, 412]);
+    let (late, refused) = (&exchanges[5].request, answers[5]);
+    assert_eq!(
+        (late.method.as_str(), late.target.as_str()),
+        ("POST", "/accounts/acct-1/transfers")
+    );
+    assert!(
+        late.headers
+            .only("fencing-token")
+            .is_some_and(|token| token.contains("grant="))
+    );
+    assert!(late.body.starts_with(b"{") && late.body.ends_with(b"}"));
+    assert_eq!(refused.problem_type().unwrap(), "urn:fence:problem:stale");
 }
 
 #[tokio::test]

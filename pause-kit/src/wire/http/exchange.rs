@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use super::http2;
 use super::message::{AnswerHead, Headers, Malformed, Message, RequestHead, answers, requests};
 use crate::path::{Connection, Flow};
 
@@ -70,49 +71,90 @@ impl Answer {
     }
 }
 
-/// The exchanges of a connection in order. The last request, and the last answer, may be incomplete.
+/// The exchanges of a connection in order. The last request, and the last answer, may be incomplete; in HTTP/2, where several
+/// are under way at a time, any may be.
 ///
 /// # Errors
 ///
-/// [`Malformed`] when either direction holds bytes that are no HTTP/1.1 message.
+/// [`Malformed`] when either direction holds bytes that are no message of the HTTP that the holder speaks.
 pub fn exchanges(connection: &Connection) -> Result<Vec<Exchange>, Malformed> {
     let (asked, answered) = (&connection.to_resource, &connection.to_holder);
-    let requests = requests(asked.bytes());
-    let methods = methods(&requests.messages);
-    let answers = answers(answered.bytes(), &methods, answered.close().is_some());
-    if let Some(malformed) = requests.malformed.or(answers.malformed) {
+    let paired = Paired::of(connection);
+    if let Some(malformed) = paired.malformed {
         return Err(malformed);
     }
-    let mut answers = answers.messages.into_iter();
-    Ok(requests
-        .messages
-        .into_iter()
-        .map(|request| Exchange {
+    let pairs = paired.pairs.into_iter();
+    Ok(pairs
+        .map(|(request, answer)| Exchange {
             request: Request::from_message(request, asked),
-            answer: answers
-                .next()
-                .map(|answer| Answer::from_message(answer, answered)),
+            answer: answer.map(|answer| Answer::from_message(answer, answered)),
         })
         .collect())
 }
 
-/// Whether the resource owes no answer on this connection: every complete request that has arrived is answered whole. An
-/// incomplete request is not waited for, since nothing can answer it once its sender has closed.
+/// Whether the resource owes no answer on this connection: every complete request that has arrived is answered whole, or, in
+/// HTTP/2, given up by either side. An incomplete request is not waited for, since nothing can answer it once its sender has
+/// closed.
 ///
 /// For [`CloseRule::Answered`](crate::path::CloseRule::Answered).
 #[must_use]
 pub fn answered(connection: &Connection) -> bool {
-    let requests = requests(connection.to_resource.bytes());
-    let methods = methods(&requests.messages);
-    let ended = connection.to_holder.close().is_some();
-    let answers = answers(connection.to_holder.bytes(), &methods, ended);
-    let owed = requests
-        .messages
-        .iter()
-        .filter(|request| request.complete)
-        .count();
-    let given = answers.messages.iter().filter(|answer| answer.complete).count();
-    owed + usize::from(requests.malformed.is_some()) <= given
+    !Paired::of(connection).is_owed
+}
+
+/// Every request of a connection with its answer.
+struct Paired {
+    pairs: Vec<(Message<RequestHead>, Option<Message<AnswerHead>>)>,
+    /// Whether an answer is still owed.
+    is_owed: bool,
+    malformed: Option<Malformed>,
+}
+
+impl Paired {
+    fn of(connection: &Connection) -> Paired {
+        match http2::is_spoken(connection.to_resource.bytes()) {
+            true => Paired::by_stream(connection),
+            false => Paired::in_turn(connection),
+        }
+    }
+
+    /// HTTP/1.1: answers come in the order of the requests.
+    fn in_turn(connection: &Connection) -> Paired {
+        let answered = &connection.to_holder;
+        let requests = requests(connection.to_resource.bytes());
+        let methods = methods(&requests.messages);
+        let answers = answers(answered.bytes(), &methods, answered.close().is_some());
+        let asked = requests.messages.iter().filter(|request| request.complete);
+        let given = answers.messages.iter().filter(|answer| answer.complete);
+        let is_owed = asked.count() + usize::from(requests.malformed.is_some()) > given.count();
+        let mut answers_in_turn = answers.messages.into_iter();
+        let pairs = requests.messages.into_iter();
+        Paired {
+            pairs: pairs.map(|request| (request, answers_in_turn.next())).collect(),
+            is_owed,
+            malformed: requests.malformed.or(answers.malformed),
+        }
+    }
+
+    /// HTTP/2: request and answer are of one stream. What is malformed is answered by a close.
+    fn by_stream(connection: &Connection) -> Paired {
+        let requests = http2::requests(connection.to_resource.bytes());
+        let mut answers = http2::answers(connection.to_holder.bytes());
+        let mut is_owed = requests.malformed.is_some();
+        let pairs = requests.messages.into_iter().map(|(stream, request)| {
+            let at = answers.messages.iter().position(|(own, _)| *own == stream);
+            let answer = at.map(|at| answers.messages.swap_remove(at).1);
+            let is_answered = answer.as_ref().is_some_and(|answer| answer.complete);
+            let given_up = requests.reset.contains(&stream) || answers.reset.contains(&stream);
+            is_owed |= request.complete && !is_answered && !given_up;
+            (request, answer)
+        });
+        Paired {
+            pairs: pairs.collect(),
+            is_owed,
+            malformed: requests.malformed.or(answers.malformed),
+        }
+    }
 }
 
 fn methods(requests: &[Message<RequestHead>]) -> Vec<&str> {

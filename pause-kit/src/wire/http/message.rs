@@ -30,6 +30,10 @@ impl Headers {
             .map(|(name, value)| (name.as_str(), value.as_slice()))
     }
 
+    pub(crate) fn from_fields(fields: Vec<(String, Vec<u8>)>) -> Self {
+        Self(fields)
+    }
+
     fn from_parsed(parsed: &[httparse::Header<'_>]) -> Self {
         Self(
             parsed

@@ -1,8 +1,11 @@
-//! HTTP/1.1 requests and their answers.
+//! Requests and their answers, in HTTP/1.1 and in HTTP/2 that is spoken from the first byte on.
 
+mod begins;
 mod exchange;
+mod http2;
 mod message;
 
+pub use begins::{body_begins, request_begins};
 pub use exchange::{Answer, Exchange, Request, answered, exchanges};
 pub use message::{Headers, Malformed};
 
