@@ -168,8 +168,7 @@ pub(super) fn scenarios(count: usize) -> String {
 }
 
 /// What a proven scenario has shown.
-const REFUSED: &str =
-    "the late write was refused as stale, and the same schedule without the guard went wrong";
+const REFUSED: &str = "the late write was refused, and the same schedule without the guard went wrong";
 
 /// The scenarios in whose twins the guard is in force, in words.
 fn guarded_twins(evidence: &Evidence) -> String {

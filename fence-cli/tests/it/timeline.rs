@@ -73,7 +73,7 @@ fn history() -> History {
             detail: None,
             tag: Some(own("UPDATE 1")),
         };
-        events.push((at(began + 1), Event::Answer(Answer { op, reply })));
+        events.push((at(began + 1), Event::Answer(Answer { op, reply, body: None })));
     }
     let last = Final {
         ids: vec!["g1".to_owned()],

@@ -6,6 +6,7 @@ use super::committed::Commit;
 use super::observed::{At, Op, Presented, Reply, TokenNumber};
 use super::probe::Probe;
 use super::read::{Final, Read};
+use super::relay::Relay;
 
 macro_rules! events {
     ($( $(#[$doc:meta])* $kind:ident($body:ident), )*) => {
@@ -43,6 +44,8 @@ events! {
     Killed(Killed),
     /// A process was started again with what it had put on disk; at the time when it was started.
     Restarted(Restarted),
+    /// The path sends a request by itself; at a time just before.
+    Relay(Relay),
     /// A holder's request; at the time when its first byte was seen.
     Request(Request),
     /// The answer to a request; at the time when its last byte was passed to the holder.
@@ -242,6 +245,9 @@ pub struct Answer {
     pub op: Op,
     /// What was answered.
     pub reply: Reply,
+    /// The beginning of the SHA-256 of an HTTP answer's body, in hexadecimal, by which two answers are told to be the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body: Option<String>,
 }
 
 /// A request without an answer. Its outcome is unknown, never "failed".

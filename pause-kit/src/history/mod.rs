@@ -16,7 +16,9 @@
 //! #     opening: Default::default(),
 //! # };
 //! let reply = Reply::Http { status: 201, problem: None, stored: false };
-//! let history = History::new(run, vec![(At::from_nanos(5), Event::Answer(Answer { op: Op::new("H1-write"), reply }))]);
+//! let history = History::new(run, vec![
+//!     (At::from_nanos(5), Event::Answer(Answer { op: Op::new("H1-write"), reply, body: None })),
+//! ]);
 //!
 //! let mut file = Vec::new();
 //! history.write(&mut file)?;
@@ -38,6 +40,7 @@ mod observed;
 mod probe;
 mod read;
 mod recorder;
+mod relay;
 mod run;
 
 pub use committed::{Change, Commit, Move};
@@ -50,4 +53,5 @@ pub use observed::{At, Op, Presented, Reply, TokenNumber};
 pub use probe::{Probe, ProbeKind};
 pub use read::{Final, Mark, Read};
 pub use recorder::Recorder;
+pub use relay::{Alteration, Relay};
 pub use run::{Attempt, Bounds, Clock, Exercise, GuardForm, Half, Outcome, Run};

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::observed::Op;
+use super::relay::Alteration;
 use crate::target::Guard;
 
 /// The first line: everything that is known about the run from outside.
@@ -143,6 +144,23 @@ pub enum Exercise {
     /// Two holders, stopped one after the other past their leases, and a third that wrote. They went on in one order, were
     /// stopped again, and went on in the other; each attempt was answered before the next.
     InTurn,
+    /// One write of the stale holder had been answered, and another was held whole on the path and lost; in between its lease
+    /// ended, and its successor was granted, raised the mark and wrote. Then the path sent both again, byte for byte.
+    Replayed,
+    /// The path held the stale holder's write whole and lost it; meanwhile the lease ended, and the successor was granted,
+    /// raised the mark and wrote. Then the path sent that write with its claim changed, or, where the changed one could not
+    /// reach a defeated guard, as it was.
+    Altered {
+        /// What was changed.
+        how: Alteration,
+    },
+    /// A control: a write that had been answered was sent again by the path, byte for byte, under the same live grant.
+    Repeated,
+    /// A control: the path held a live holder's write whole, sent it in every form of this alteration, and then let it go on.
+    Closed {
+        /// What was changed.
+        how: Alteration,
+    },
     /// A control: the holder was stopped for less than its time to live, and its lease did not end.
     ShortPause {
         /// That time, in nanoseconds.

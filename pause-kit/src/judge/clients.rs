@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::facts::{Facts, Guarded, Seen};
 use super::said::{Fence, Said, of_probe};
 use super::verdict::{Invariant, Violation};
-use crate::history::{At, GuardForm, ProbeKind, Read};
+use crate::history::{At, GuardForm, ProbeKind, Read, Reply};
 
 /// 2 and 3: what is stale when it begins, or when it takes effect, is not accepted.
 pub(super) fn late(facts: &Facts<'_>) -> Vec<Violation> {
@@ -94,6 +94,8 @@ pub(super) fn no_spurious_refusal(facts: &Facts<'_>) -> Vec<Violation> {
             && facts.ops.iter().any(|other| {
                 other.same_key(op) && other.token == op.token && other.request.grant != op.request.grant
             });
+        // What the path made of it is no claim of its holder's.
+        let presents_its_own = presents_its_own && !facts.is_altered(&op.request.op);
         if presents_its_own && !newer_began_before(facts, &began, op, refusal.at) && !equal_elsewhere {
             let (who, name) = (who(facts, op), refusal.body.name());
             let why = format!(
@@ -148,19 +150,34 @@ fn newer_began_before(facts: &Facts<'_>, began: &Newer<'_>, op: &Guarded<'_>, en
 /// 10: an id has one answer, and no read shows it twice. That it has one effect is for the commit order.
 pub(super) fn one_answer(facts: &Facts<'_>) -> Vec<Violation> {
     let mut found = Vec::new();
-    let mut first: HashMap<&str, usize> = HashMap::new();
-    for op in facts.ops.iter().filter(|op| op.said() == Said::Accepted) {
+    let mut first: HashMap<&str, &Guarded<'_>> = HashMap::new();
+    let done = facts
+        .ops
+        .iter()
+        .filter(|op| matches!(op.said(), Said::Accepted | Said::Stored));
+    for op in done {
         let (Some(id), Some(answer)) = (op.id(), op.answer) else {
             continue;
         };
-        if let Some(earlier) = first.insert(id, answer.line) {
-            let why = format!("{id} was accepted twice, the second time as if it were new");
-            found.push(Violation::new(
-                Invariant::Idempotency,
-                why,
-                &[earlier, answer.line],
-            ));
-        }
+        let Some(earlier) = first.insert(id, op) else {
+            continue;
+        };
+        let why = match op.said() {
+            Said::Accepted if earlier.said() == Said::Accepted => {
+                "accepted twice, the second time as if it were new"
+            }
+            _ if !same_answer(earlier, op) => "given two different answers",
+            _ => continue,
+        };
+        let lines = [
+            earlier.answer.map_or(earlier.line, |earlier| earlier.line),
+            answer.line,
+        ];
+        found.push(Violation::new(
+            Invariant::Idempotency,
+            format!("{id} was {why}"),
+            &lines,
+        ));
     }
     let read = facts.reads.iter().map(|read| (read.line, &read.body.ids));
     let read_back = facts.finals.iter().map(|last| (last.line, &last.body.ids));
@@ -172,6 +189,19 @@ pub(super) fn one_answer(facts: &Facts<'_>) -> Vec<Violation> {
         }
     }
     found
+}
+
+/// Whether two answers are the same, as far as both are known.
+fn same_answer(one: &Guarded<'_>, other: &Guarded<'_>) -> bool {
+    let status = |op: &Guarded<'_>| match op.answer?.body {
+        Reply::Http { status, .. } => Some(*status),
+        Reply::Sql { .. } => None,
+    };
+    let same_body = match (one.body, other.body) {
+        (Some(one), Some(other)) => one == other,
+        _ => true,
+    };
+    status(one) == status(other) && same_body
 }
 
 /// 13: the successor's first guarded operation returns within the bound, with whatever answer; so does each that says

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use super::index::Index;
 use super::said::{Said, of_probe};
 use crate::history::{
-    At, Cause, Commit, DbAnswer, Event, Final, GrantRecord, History, Hold, Killed, Op, Probe, ProbeKind,
-    Queued, Read, Reply, Request, Restarted, Run, Stop, Waiting, Work,
+    Alteration, At, Cause, Commit, DbAnswer, Event, Final, GrantRecord, History, Hold, Killed, Op, Probe,
+    ProbeKind, Queued, Read, Relay, Reply, Request, Restarted, Run, Stop, Waiting, Work,
 };
 
 /// A body with its line and time.
@@ -49,6 +49,8 @@ pub(super) struct Guarded<'h> {
     /// The store's token of the grant that it belongs to. `None` when the store made no such grant on this key.
     pub(super) token: Option<i64>,
     pub(super) answer: Option<Seen<'h, Reply>>,
+    /// The digest of that answer's body, where it is known.
+    pub(super) body: Option<&'h str>,
     pub(super) given_up: Option<(usize, At)>,
     pub(super) db: Vec<Seen<'h, DbAnswer>>,
 }
@@ -105,6 +107,7 @@ pub(super) struct Facts<'h> {
     pub(super) waiting: Vec<Seen<'h, Waiting>>,
     pub(super) killed: Vec<Seen<'h, Killed>>,
     pub(super) restarted: Vec<Seen<'h, Restarted>>,
+    pub(super) relays: Vec<Seen<'h, Relay>>,
     pub(super) finals: Vec<Seen<'h, Final>>,
     pub(super) rights: Vec<Right<'h>>,
     /// Names that answers and others bear although no request does, with their lines; and requests that share a name.
@@ -137,6 +140,7 @@ impl<'h> Facts<'h> {
             waiting: Vec::new(),
             killed: Vec::new(),
             restarted: Vec::new(),
+            relays: Vec::new(),
             finals: Vec::new(),
             rights: Vec::new(),
             strays: Vec::new(),
@@ -154,6 +158,12 @@ impl<'h> Facts<'h> {
     /// The operation of this name.
     pub(super) fn op(&self, name: &Op) -> Option<&Guarded<'h>> {
         self.index.op(name).map(|place| &self.ops[place])
+    }
+
+    /// Whether the path changed the claim of this operation.
+    pub(super) fn is_altered(&self, op: &Op) -> bool {
+        let mut relays = self.relays.iter();
+        relays.any(|relay| relay.body.op == *op && relay.body.how != Alteration::Nothing)
     }
 
     /// The first attempt, which is the only one of most scenarios.
@@ -268,6 +278,7 @@ impl<'h> Facts<'h> {
                 request,
                 token: None,
                 answer: None,
+                body: None,
                 given_up: None,
                 db: Vec::new(),
             }),
@@ -284,6 +295,7 @@ impl<'h> Facts<'h> {
             Event::Final(body) => self.finals.push(Seen { line, at, body }),
             Event::Killed(body) => self.killed.push(Seen { line, at, body }),
             Event::Restarted(body) => self.restarted.push(Seen { line, at, body }),
+            Event::Relay(body) => self.relays.push(Seen { line, at, body }),
             Event::LeaseEnd(_) => {}
             // What speaks of a request is joined once all requests are known.
             Event::Answer(_) | Event::Unanswered(_) | Event::DbAnswer(_) => {}
@@ -323,6 +335,7 @@ impl<'h> Facts<'h> {
             Event::Hold(hold) => &hold.op,
             Event::Queued(queued) => &queued.op,
             Event::Waiting(waiting) => &waiting.op,
+            Event::Relay(relay) => &relay.op,
             _ => return,
         };
         let Some(place) = self.index.op(named) else {
@@ -337,6 +350,7 @@ impl<'h> Facts<'h> {
                     at,
                     body: &answer.reply,
                 });
+                op.body = answer.body.as_deref();
             }
             Event::Answer(_) => self.strays.push((line, named)),
             Event::Unanswered(_) => op.given_up = Some((line, at)),

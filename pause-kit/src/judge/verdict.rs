@@ -24,12 +24,16 @@ pub struct Judgement {
 
 impl Judgement {
     /// What became of the attempts, in their order, such as `REF` or `LEG; REF; LEG`, with `?` for one of which it cannot be
-    /// told. `None` when it can be told of none.
+    /// told. More than four alike in a row are counted: `CLO x21; LEG`. `None` when it can be told of none.
     pub fn outcome(&self) -> Option<String> {
-        self.outcomes.iter().any(Option::is_some).then(|| {
-            let shown = |outcome: &Option<Outcome>| outcome.map_or("?".to_owned(), |told| told.to_string());
-            self.outcomes.iter().map(shown).collect::<Vec<_>>().join("; ")
-        })
+        let shown = |outcome: &Option<Outcome>| outcome.map_or("?".to_owned(), |told| told.to_string());
+        let in_a_row = self.outcomes.chunk_by(|one, other| one == other);
+        let told = in_a_row.map(|alike| match alike {
+            [outcome, _, _, _, _, ..] => format!("{} x{}", shown(outcome), alike.len()),
+            few => few.iter().map(shown).collect::<Vec<_>>().join("; "),
+        });
+        let told: Vec<String> = told.collect();
+        self.outcomes.iter().any(Option::is_some).then(|| told.join("; "))
     }
 
     /// Whether this invariant was broken, be it the first one or not.

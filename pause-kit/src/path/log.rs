@@ -98,6 +98,8 @@ pub struct Connection {
     pub to_resource: Flow,
     /// The bytes from the upstream.
     pub to_holder: Flow,
+    /// When the path was told to cut it off. What had not been handed on by then never is.
+    pub cut: Option<Instant>,
     /// When the path had let go of both of its sockets.
     pub ended: Option<Instant>,
 }
@@ -113,6 +115,7 @@ impl Connection {
             unreachable: None,
             to_resource: Flow::default(),
             to_holder: Flow::default(),
+            cut: None,
             ended: None,
         }
     }

@@ -145,6 +145,11 @@ impl Path {
         self.shared.change(|state| state.let_close(connection));
     }
 
+    /// Cuts a connection off: nothing more of it is handed on, also what is held, and both ends get a reset.
+    pub fn cut(&self, connection: ConnectionNumber) {
+        self.shared.change(|state| state.cut(connection));
+    }
+
     /// Looks at the log. The function runs under the path's lock, so it must be quick and must not call the path.
     pub fn read<T>(&self, look: impl FnOnce(&Log) -> T) -> T {
         self.shared.read(|state| look(&state.log))

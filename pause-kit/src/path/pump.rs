@@ -71,9 +71,14 @@ async fn carry_between(
             pump(Direction::ToHolder).write(to_holder),
         );
     };
-    tokio::select! {
-        () = all => {}
-        () = hung_up.notified() => {}
+    let cut = tokio::select! {
+        () = all => false,
+        () = hung_up.notified() => false,
+        () = wake.cut().notified() => true,
+    };
+    if cut {
+        reset(&holder);
+        reset(&resource);
     }
 }
 

@@ -41,6 +41,7 @@ pub(crate) struct ConnectionControl {
 pub(crate) struct Wake {
     readers: [Notify; 2],
     writers: [Notify; 2],
+    cut: Notify,
 }
 
 impl Wake {
@@ -50,6 +51,10 @@ impl Wake {
 
     pub(crate) fn writer(&self, direction: Direction) -> &Notify {
         &self.writers[direction as usize]
+    }
+
+    pub(crate) fn cut(&self) -> &Notify {
+        &self.cut
     }
 
     fn all(&self) {
@@ -159,6 +164,9 @@ impl State {
 
     pub(crate) fn next(&mut self, number: ConnectionNumber, direction: Direction) -> Next {
         let connection = &self.log.connections[number.index()];
+        if connection.cut.is_some() {
+            return Next::Wait;
+        }
         let flow = connection.flow(direction);
         let control = self.controls[number.index()].flow(direction);
         let from = flow.forwarded();
@@ -206,6 +214,14 @@ impl State {
         if let Some(control) = self.controls.get_mut(number.index()) {
             control.let_close = true;
             control.wake.all();
+        }
+    }
+
+    /// Cuts a connection off. Its writers hand nothing on from now on.
+    pub(crate) fn cut(&mut self, number: ConnectionNumber) {
+        if let Some(connection) = self.log.connections.get_mut(number.index()) {
+            connection.cut.get_or_insert_with(Instant::now);
+            self.controls[number.index()].wake.cut.notify_one();
         }
     }
 

@@ -120,13 +120,17 @@ fn predicted(scenario: ScenarioId) -> &'static [Invariant] {
         ScenarioId::S01
         | ScenarioId::S02
         | ScenarioId::S03
+        | ScenarioId::S09
         | ScenarioId::S15
         | ScenarioId::S17
         | ScenarioId::S21
         | ScenarioId::S34
-        | ScenarioId::S35 => &[Invariant::RealTimeRefusal],
+        | ScenarioId::S35
+        | ScenarioId::S39
+        | ScenarioId::S67
+        | ScenarioId::S69 => &[Invariant::RealTimeRefusal],
         ScenarioId::S04 | ScenarioId::S04b => &[Invariant::LostUpdate],
-        ScenarioId::S12 | ScenarioId::S18 => &[],
+        ScenarioId::S12 | ScenarioId::S18 | ScenarioId::S37 | ScenarioId::S47 | ScenarioId::S48 => &[],
         ScenarioId::S05 => &[Invariant::RealTimeRefusal, Invariant::DelayedPacket],
         ScenarioId::S07 | ScenarioId::S29 => &[Invariant::DelayedPacket],
         ScenarioId::S26 => &[Invariant::BoundedBlock],

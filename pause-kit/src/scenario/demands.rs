@@ -2,6 +2,7 @@
 //! is judged again.
 
 use super::ScenarioId;
+use super::alter::made;
 use crate::history::{Attempt, Cause, Exercise, Outcome};
 
 /// Times that differ from class to class, in nanoseconds.
@@ -35,12 +36,20 @@ impl ScenarioId {
             ScenarioId::S04b => Exercise::FenceThenRead,
             ScenarioId::S05 => Exercise::Queued,
             ScenarioId::S07 | ScenarioId::S29 => Exercise::Held,
+            ScenarioId::S09 => Exercise::Replayed,
             ScenarioId::S17 => Exercise::InTurn,
             ScenarioId::S12 => Exercise::KeptAlive { ttl_ns },
             ScenarioId::S18 => Exercise::ShortPause { ttl_ns },
             ScenarioId::S21 => Exercise::Restarted,
             ScenarioId::S26 => Exercise::IdleInTransaction { idle_ns },
             ScenarioId::S34 => Exercise::ResourceRestarted,
+            ScenarioId::S37 => Exercise::Repeated,
+            ScenarioId::S39 | ScenarioId::S67 | ScenarioId::S69 => Exercise::Altered {
+                how: self.alteration(),
+            },
+            ScenarioId::S47 | ScenarioId::S48 => Exercise::Closed {
+                how: self.alteration(),
+            },
         }
     }
 
@@ -58,10 +67,29 @@ impl ScenarioId {
             ScenarioId::S35 => ["H1-write-1", "H1-write-2"]
                 .map(|op| Attempt::new(op, Outcome::Refused))
                 .into(),
+            ScenarioId::S09 => vec![
+                Attempt::new("H1-write-3", Outcome::Legal),
+                Attempt::new("H1-write-4", Outcome::Refused),
+            ],
+            ScenarioId::S37 => ["H1-write-2", "H1-write-3"]
+                .map(|op| Attempt::new(op, Outcome::Legal))
+                .into(),
+            ScenarioId::S39 => vec![Attempt::new("H1-write-2", Outcome::Conflict)],
+            ScenarioId::S67 | ScenarioId::S69 => self.closed().collect(),
+            ScenarioId::S47 | ScenarioId::S48 => {
+                let itself = Attempt::new("H1-write-1", Outcome::Legal);
+                self.closed().chain([itself]).collect()
+            }
             ScenarioId::S12 | ScenarioId::S18 => vec![Attempt::new("H1-write-1", Outcome::Legal)],
             ScenarioId::S26 => vec![Attempt::new("H1-write-2", Outcome::Blocked)],
             _ => vec![Attempt::new("H1-write-1", Outcome::Refused)],
         }
+    }
+
+    /// What the path makes of the first write, which must not get further than the door.
+    fn closed(self) -> impl Iterator<Item = Attempt> {
+        let all = 2..2 + made(self.alteration());
+        all.map(|number| Attempt::new(format!("H1-write-{number}"), Outcome::Closed))
     }
 
     /// What ends the lease of whoever goes stale. `None` where nobody does.

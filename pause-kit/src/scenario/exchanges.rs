@@ -1,9 +1,11 @@
 //! Recognising a holder's requests on its path.
 
+use std::time::Instant;
+
 use crate::path::{ConnectionNumber, Log};
 use crate::run::RunError;
 use crate::target::{ClassProof, Template, Values};
-use crate::wire::http::{Exchange, exchanges};
+use crate::wire::http::{Exchange, Headers, exchanges};
 
 use super::half::filled;
 
@@ -40,6 +42,8 @@ pub(crate) struct Seen {
     pub(crate) id: Option<String>,
     /// The token and the grant id in `Fencing-Token`, letter for letter.
     pub(crate) presented: (Option<String>, Option<String>),
+    /// When the path cut the connection off.
+    pub(crate) cut: Option<Instant>,
     /// The ids that a read's answer shows; none when it is no whole answer with 2xx.
     pub(crate) shown: Option<Vec<String>>,
 }
@@ -82,7 +86,7 @@ impl Forms {
     }
 }
 
-/// The requests on a path that have one of the forms, in the order of their connections.
+/// The requests on a path that have one of the forms, in the order in which they began.
 pub(crate) fn seen(log: &Log, forms: &Forms) -> Vec<Seen> {
     let mut all = Vec::new();
     for connection in log.connections() {
@@ -97,7 +101,7 @@ pub(crate) fn seen(log: &Log, forms: &Forms) -> Vec<Seen> {
                 .as_deref()
                 .and_then(|name| headers.only(name))
                 .map(str::to_owned);
-            let presented = headers.only("fencing-token").map(presented).unwrap_or_default();
+            let presented = claims(headers);
             let shown = match (&exchange.answer, kind) {
                 (Some(answer), Kind::Read) if answer.complete && answer.status / 100 == 2 => {
                     ids(&answer.body, &forms.member)
@@ -109,11 +113,13 @@ pub(crate) fn seen(log: &Log, forms: &Forms) -> Vec<Seen> {
                 connection: connection.number,
                 id,
                 presented,
+                cut: connection.cut,
                 shown,
                 exchange,
             });
         }
     }
+    all.sort_by_key(|seen| seen.exchange.request.began);
     all
 }
 
@@ -129,6 +135,19 @@ pub(crate) fn ids(body: &[u8], member: &str) -> Option<Vec<String>> {
         .iter()
         .map(|item| Some(item.get(member)?.as_str()?.to_owned()))
         .collect()
+}
+
+/// Token and grant id as a request presents them; where it does so several times, all of them, joined by commas.
+fn claims(headers: &Headers) -> (Option<String>, Option<String>) {
+    let fields = headers
+        .all("fencing-token")
+        .filter_map(|field| std::str::from_utf8(field).ok());
+    let (tokens, grants): (Vec<_>, Vec<_>) = fields.flat_map(|field| field.split(',')).map(presented).unzip();
+    let joined = |texts: Vec<Option<String>>| {
+        let texts: Vec<String> = texts.into_iter().flatten().collect();
+        (!texts.is_empty()).then(|| texts.join(", "))
+    };
+    (joined(tokens), joined(grants))
 }
 
 /// Token and grant id of `"42";grant="b2f1"`, letter for letter and without judging them.

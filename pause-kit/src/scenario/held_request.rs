@@ -23,7 +23,7 @@ pub(super) async fn play(half: &Half<'_>) -> Result<(), Trouble> {
     half.delay(0).await;
     open(gate).await?;
     let kept = first.awaits("its write was held", held.engaged()).await?;
-    first.write_came().await?;
+    first.write_came(1).await?;
     half.revoke(&first).await?;
     half.lease_ended(&first).await?;
     let second = half.holder(Part::new("H2")).await?;

@@ -178,11 +178,11 @@ impl Holder {
         })
     }
 
-    /// Waits until its first write has come to the path whole, whether it was handed on or is held.
-    pub(crate) async fn write_came(&self) -> Result<Seen, Trouble> {
+    /// Waits until its write number `number`, from 1, has come to the path whole, whether it was handed on or is held.
+    pub(crate) async fn write_came(&self, number: usize) -> Result<Seen, Trouble> {
         self.awaits(
             "its write came",
-            self.write(1, |seen| seen.exchange.request.complete),
+            self.write(number, |seen| seen.exchange.request.complete),
         )
         .await
     }
@@ -193,14 +193,18 @@ impl Holder {
             1 => "its write was answered".to_owned(),
             _ => format!("its write number {number} was answered"),
         };
-        self.awaits(&awaited, self.answered_write(number, passed_on))
-            .await
+        self.awaits(&awaited, self.write_was(number, passed_on)).await
     }
 
     /// The same of the first write of a holder that is no longer there: only the path knows.
     pub(crate) async fn write_answered_to_nobody(&self) -> Result<(), Trouble> {
         let awaited = format!("the answer to {}'s write", self.name);
-        within(SOON, &awaited, self.answered_write(1, answered)).await
+        within(SOON, &awaited, self.answered_write(1)).await
+    }
+
+    /// Waits until its guarded write number `number`, from 1, is answered whole, whoever may be there to take the answer.
+    pub(super) async fn answered_write(&self, number: usize) {
+        self.write_was(number, answered).await;
     }
 
     /// Goes on under the grant of its first process.
@@ -246,8 +250,8 @@ impl Holder {
         }
     }
 
-    /// Waits until its guarded write number `number` is answered whole.
-    async fn answered_write(&self, number: usize, whole: fn(&Seen) -> bool) {
+    /// Waits until its guarded write number `number` is answered, as `whole` says.
+    async fn write_was(&self, number: usize, whole: fn(&Seen) -> bool) {
         match &self.sql {
             Some(forms) => {
                 let answered = |log: &Log| (writes_answered(log, forms) >= number).then_some(());

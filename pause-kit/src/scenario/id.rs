@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::history::Alteration;
 use crate::target::{GateName, Variant};
 
 macro_rules! scenarios {
@@ -51,6 +52,8 @@ scenarios! {
     S05 = "S05" "resource stopped, the dead holder's write in its socket",
     /// A request held on its way after its first bytes.
     S07 = "S07" "request held on its way after its first bytes",
+    /// Requests sent again by the path after the takeover: one that had landed, and one that had not.
+    S09 = "S09" "requests sent again on their way, one landed before and one not",
     /// A control: only the writing thread is held, past the TTL, and what renews the lease lives.
     S12 = "S12" "control: writing thread held past the TTL, lease kept alive",
     /// A holder's write sent by a process of its own that has left its group; all of them stopped.
@@ -69,13 +72,40 @@ scenarios! {
     S34 = "S34" "resource killed and started again before the late write",
     /// Two replicas of the resource, of which the successor uses one and the late holder both.
     S35 = "S35" "two replicas of the resource, the late write on each",
+    /// A control: a request that was answered comes once more, under the same live grant.
+    S37 = "S37" "control: the same request once more, under the same grant",
+    /// The successor's token with another grant.
+    S39 = "S39" "late write under the next holder's token and its own grant",
+    /// A control: tokens that are none, in every form.
+    S47 = "S47" "control: what is no token, in every form",
+    /// A control: no token, or not all of it, in every form.
+    S48 = "S48" "control: no token, or not all of it, in every form",
+    /// A late write that carries two claims.
+    S67 = "S67" "late write with a second Fencing-Token",
+    /// A late write whose token a proxy has taken out.
+    S69 = "S69" "late write whose Fencing-Token a proxy has taken out",
 }
 
 impl ScenarioId {
     /// Whether it tests kit and guard against false alarms: nothing is taken over, everything must be accepted, and there is
     /// no half that something is left out of. A control proves nothing by itself.
     pub fn is_control(self) -> bool {
-        matches!(self, ScenarioId::S12 | ScenarioId::S18)
+        matches!(
+            self,
+            ScenarioId::S12 | ScenarioId::S18 | ScenarioId::S37 | ScenarioId::S47 | ScenarioId::S48
+        )
+    }
+
+    /// What its path changes in the late write's `Fencing-Token`.
+    pub(crate) fn alteration(self) -> Alteration {
+        match self {
+            ScenarioId::S39 => Alteration::EqualToken,
+            ScenarioId::S47 => Alteration::Malformed,
+            ScenarioId::S48 => Alteration::Missing,
+            ScenarioId::S67 => Alteration::Twice,
+            ScenarioId::S69 => Alteration::Stripped,
+            _ => Alteration::Nothing,
+        }
     }
 
     /// What its twin goes without, in words. The same must then go wrong that the guarded half does not let happen.
@@ -83,6 +113,8 @@ impl ScenarioId {
         match self {
             ScenarioId::S04b => "raising the mark before the read",
             ScenarioId::S26 => "the guard's bounds",
+            ScenarioId::S67 => "the guard and the second claim",
+            ScenarioId::S69 => "the guard and the proxy",
             _ => "the guard",
         }
     }
@@ -117,7 +149,9 @@ impl ScenarioId {
     /// The kinds of holders that it needs beside the plain one.
     pub fn variants(self) -> &'static [Variant] {
         match self {
-            ScenarioId::S03 | ScenarioId::S17 | ScenarioId::S35 => &[Variant::Again],
+            ScenarioId::S03 | ScenarioId::S09 | ScenarioId::S17 | ScenarioId::S35 | ScenarioId::S37 => {
+                &[Variant::Again]
+            }
             ScenarioId::S04b => &[Variant::Unraised],
             ScenarioId::S21 => &[Variant::Journal],
             _ => &[],
@@ -134,7 +168,18 @@ impl ScenarioId {
     pub fn needs_front(self) -> bool {
         matches!(
             self,
-            ScenarioId::S05 | ScenarioId::S07 | ScenarioId::S29 | ScenarioId::S34 | ScenarioId::S35
+            ScenarioId::S05
+                | ScenarioId::S07
+                | ScenarioId::S09
+                | ScenarioId::S29
+                | ScenarioId::S34
+                | ScenarioId::S35
+                | ScenarioId::S37
+                | ScenarioId::S39
+                | ScenarioId::S47
+                | ScenarioId::S48
+                | ScenarioId::S67
+                | ScenarioId::S69
         )
     }
 }

@@ -1,6 +1,7 @@
 //! What is done to whom, and in which order.
 
 mod acts;
+mod alter;
 mod clock;
 mod demands;
 mod ending;
@@ -19,6 +20,8 @@ mod legal_gap;
 mod observe;
 mod part;
 mod play;
+mod relay;
+mod relayed;
 mod replicas;
 mod short_pause;
 mod sql_text;

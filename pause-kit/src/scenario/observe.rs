@@ -2,6 +2,8 @@
 
 use std::time::Instant;
 
+use sha2::{Digest, Sha256};
+
 use crate::history::{
     Answer, Cause, DbAnswer, GrantRecord, LeaseEnd, Op, Presented, Read, Reply, Request, Unanswered, Work,
 };
@@ -126,7 +128,12 @@ impl Half<'_> {
             },
         );
         let answer = seen.exchange.answer.as_ref();
-        match answer.and_then(|answer| Some((answer, answer.ended.or(answer.received)?))) {
+        let answer = answer.and_then(|answer| match (answer.ended, seen.cut) {
+            // What a cut kept back was no answer to anybody.
+            (None, Some(_)) => None,
+            (ended, _) => Some((answer, ended.or(answer.received)?)),
+        });
+        match answer {
             Some((answer, ended)) => {
                 let reply = Reply::Http {
                     status: answer.status,
@@ -138,6 +145,7 @@ impl Half<'_> {
                     Answer {
                         op: op.clone(),
                         reply,
+                        body: Some(digest(&answer.body)),
                     },
                 );
                 spans.push(Span {
@@ -148,8 +156,12 @@ impl Half<'_> {
                 });
             }
             None => {
-                let why = "no whole answer came".to_owned();
-                self.recorder.record(self.recorder.now(), Unanswered { op, why });
+                let (at, why) = match seen.cut {
+                    Some(cut) => (self.recorder.at(cut), "its connection was cut off on the path"),
+                    None => (self.recorder.now(), "no whole answer came"),
+                };
+                let why = why.to_owned();
+                self.recorder.record(at, Unanswered { op, why });
             }
         }
     }
@@ -218,6 +230,13 @@ impl Half<'_> {
             all
         })
     }
+}
+
+/// What tells two bodies apart.
+fn digest(body: &[u8]) -> String {
+    let mut whole = hex::encode(Sha256::digest(body));
+    whole.truncate(16);
+    whole
 }
 
 /// The grant under which a write with this id was made: `<grant id>:<n>`, or the grant id alone.

@@ -3,8 +3,8 @@
 use super::half::{Assignment, Finished, Ground, Half};
 use super::trouble::Trouble;
 use super::{
-    ScenarioId, from_disk, held_request, idle_transaction, late_send, legal_gap, replicas, short_pause,
-    stale_read, stopped_resource, two_stopped,
+    ScenarioId, from_disk, held_request, idle_transaction, late_send, legal_gap, relayed, replicas,
+    short_pause, stale_read, stopped_resource, two_stopped,
 };
 use crate::probes;
 use crate::run::RunError;
@@ -19,6 +19,7 @@ pub(crate) async fn play<'a>(ground: Ground<'a>, task: Assignment<'a>) -> Result
         ScenarioId::S04b => stale_read::fence_then_read(&half).await,
         ScenarioId::S05 => stopped_resource::play(&half).await,
         ScenarioId::S07 | ScenarioId::S29 => held_request::play(&half).await,
+        ScenarioId::S09 => relayed::again(&half).await,
         ScenarioId::S12 => short_pause::only_the_writer(&half).await,
         ScenarioId::S17 => two_stopped::play(&half).await,
         ScenarioId::S18 => short_pause::play(&half).await,
@@ -26,6 +27,13 @@ pub(crate) async fn play<'a>(ground: Ground<'a>, task: Assignment<'a>) -> Result
         ScenarioId::S26 => idle_transaction::play(&half).await,
         ScenarioId::S34 => replicas::restarted(&half).await,
         ScenarioId::S35 => replicas::late_on_each(&half).await,
+        ScenarioId::S37 => relayed::once_more(&half).await,
+        ScenarioId::S39 | ScenarioId::S67 | ScenarioId::S69 => {
+            relayed::otherwise(&half, task.slot.scenario.alteration()).await
+        }
+        ScenarioId::S47 | ScenarioId::S48 => {
+            relayed::without_a_token(&half, task.slot.scenario.alteration()).await
+        }
     };
     let played = match played {
         Ok(()) => half.holders_end().await,

@@ -154,6 +154,7 @@ impl Half<'_> {
                     Answer {
                         op: op.clone(),
                         reply,
+                        body: None,
                     },
                 );
             }

@@ -1,7 +1,7 @@
 //! One line of a history in words, with everything in full: what a reader compares with the file.
 
 use super::words::{clock, count};
-use crate::history::{At, Change, Event, Presented, ProbeKind, Reply, Work};
+use crate::history::{Alteration, At, Change, Event, Presented, ProbeKind, Reply, Work};
 
 /// What the line says.
 pub(super) fn describe(event: &Event) -> String {
@@ -42,6 +42,10 @@ pub(super) fn describe(event: &Event) -> String {
         ),
         Event::Killed(killed) => format!("{} (pid {}) killed", killed.target, killed.pid),
         Event::Restarted(again) => format!("{} started again as pid {}", again.target, again.pid),
+        Event::Relay(relay) => {
+            let how = altered(relay.how).map_or_else(String::new, |how| format!(", {how}"));
+            format!("{}: the path sends {} again{how}", relay.op, relay.of)
+        }
         Event::Request(request) => format!(
             "{}: {} {} {} of {}, presenting {}, {}",
             request.op,
@@ -103,6 +107,18 @@ pub(super) fn describe(event: &Event) -> String {
             )
         }
     }
+}
+
+/// What the path changed, in words that follow a request.
+pub(super) fn altered(how: Alteration) -> Option<&'static str> {
+    Some(match how {
+        Alteration::Nothing => return None,
+        Alteration::Twice => "with its successor's claim beside its own",
+        Alteration::Stripped => "without its Fencing-Token, as a proxy takes out what Connection names",
+        Alteration::EqualToken => "with its successor's token and its own grant",
+        Alteration::Malformed => "with what is no token",
+        Alteration::Missing => "without a whole token",
+    })
 }
 
 /// What a question is about, and its right answer.

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::history::{
-    Answer, At, Change, Commit, Event, GrantRecord, History, Op, Outcome, Reply, Request, Run, TokenNumber,
+    Alteration, Answer, At, Change, Commit, Event, GrantRecord, History, Op, Outcome, Relay, Reply, Request,
+    Run, TokenNumber,
 };
 use crate::judge::Said;
 
@@ -42,7 +43,7 @@ impl<'h> Facts<'h> {
                 Event::Request(request) => {
                     facts.requests.insert(&request.op, (at, request));
                 }
-                Event::Answer(Answer { op, reply }) => {
+                Event::Answer(Answer { op, reply, .. }) => {
                     facts.answers.insert(op, (at, Some(reply)));
                     if let Reply::Sql {
                         detail: Some(detail), ..
@@ -132,6 +133,22 @@ impl<'h> Facts<'h> {
     /// Whether the operation committed this change.
     pub(super) fn is_commit_of(&self, commit: &Commit, op: &Op) -> bool {
         self.transactions.get(op) == Some(&commit.xid)
+    }
+
+    /// The line on which the path says that it sends this operation itself, and that event.
+    pub(super) fn relay(&self, op: &Op) -> Option<(usize, &'h Relay)> {
+        self.events.iter().find_map(|(line, _, event)| match event {
+            Event::Relay(relay) if relay.op == *op => Some((*line, relay)),
+            _ => None,
+        })
+    }
+
+    /// Whether the path sent this operation again once it had been answered.
+    pub(super) fn is_repeated(&self, op: &Op) -> bool {
+        let answered = self.answer(op).is_some_and(|(_, reply)| reply.is_some());
+        let mut events = self.events.iter();
+        let again = |relay: &Relay| relay.of == *op && relay.how == Alteration::Nothing;
+        answered && events.any(|(_, _, event)| matches!(event, Event::Relay(relay) if again(relay)))
     }
 
     /// Who was granted it.

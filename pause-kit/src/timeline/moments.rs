@@ -34,7 +34,7 @@ pub(super) fn moments<'h>(facts: &Facts<'h>) -> Vec<Moment<'h>> {
         };
         match event {
             Event::Probe(probe) if is_of_a_holder(facts, probe) => moments.push(begins),
-            Event::Commit(_) | Event::Probe(_) => {}
+            Event::Commit(_) | Event::Probe(_) | Event::Relay(_) => {}
             Event::Stop(stop) => {
                 moments.push(begins);
                 moments.extend(stop.resumed.map(ends));

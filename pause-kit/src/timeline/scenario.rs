@@ -13,6 +13,7 @@ use super::story::{consequence, story};
 use super::words::{Tokens, by_weight, capital, count, demand, rule};
 use crate::evidence::{HistoryFile, InvariantBroken, ScenarioEvidence, Verdict};
 use crate::history::{History, Op};
+use crate::judge::Said;
 use crate::scenario::ScenarioId;
 
 /// A scenario, ready to be drawn.
@@ -180,7 +181,9 @@ impl<'a> Article<'a> {
             .raw(half.title(self.scenario.id))
             .raw("</h3>\n");
         let attempts = half.facts.attempts();
-        for (op, _) in &attempts {
+        let made = |op: &Op| half.facts.request(op).is_some();
+        let any = attempts.iter().any(|(op, _)| made(op));
+        for (op, _) in attempts.iter().filter(|(op, _)| made(op) || !any) {
             self.shot(html, half, op, None);
         }
         // Where no attempt is wrong, a write from an old read may be.
@@ -255,6 +258,7 @@ impl<'a> Article<'a> {
             Head::Through if missed.is_some() => "an old read",
             Head::Through if half.facts.is_refused_in_vain(op) => "took effect",
             Head::Through => "let in",
+            Head::Arrives if half.facts.said(op) == Some(Said::Stored) => "known already",
             Head::Arrives => "accepted, rightly",
             Head::Kept => "not done",
         });

@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 
 use super::around::{asked, with_waits};
 use super::attempt::{Answered, target};
+use super::describe::altered;
 use super::facts::Facts;
 use super::moments::{Moment, merged, moments};
 use super::step::{Head, Lane, State, Step, Tone};
 use super::words::{Tokens, capital, count, length, times};
-use crate::history::{At, Event, Op, Read, Request, Work};
+use crate::history::{Alteration, At, Event, Op, Read, Request, Work};
 
 /// The steps of one half.
 pub(super) fn steps(facts: &Facts<'_>, tokens: &Tokens) -> Vec<Step> {
@@ -227,8 +228,15 @@ impl<'h> Drawing<'_, 'h> {
             ),
             None => text,
         };
-        let step = Step::new(moment.at, moment.line, format!("send {}", request.op), text);
-        let from = Lane::of(&request.holder);
+        let (text, from, line) = match self.facts.relay(&request.op) {
+            Some((line, relay)) => {
+                let what = format!("{}'s {late}write", request.holder);
+                (sent_again(&what, relay.how, &token), Lane::Path, Some(line))
+            }
+            None => (text, Lane::of(&request.holder), None),
+        };
+        let mut step = Step::new(moment.at, moment.line, format!("send {}", request.op), text);
+        step.lines.extend(line);
         if !self.merged.contains(&request.op) {
             let to = target(self.facts);
             return Some(step.arrow(from, to, Head::Arrives));
@@ -343,6 +351,14 @@ impl<'h> Drawing<'_, 'h> {
             _ => false,
         });
         words.next().is_some_and(|(first, ..)| *first == line)
+    }
+}
+
+/// What the path does when it sends a request itself.
+fn sent_again(what: &str, how: Alteration, token: &str) -> String {
+    match altered(how) {
+        Some(how) => format!("The path sends {what} again {how}"),
+        None => format!("The path sends {what} again, with {token}"),
     }
 }
 

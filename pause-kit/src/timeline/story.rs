@@ -2,11 +2,12 @@
 
 use super::attempt::Answered;
 use super::deeds::{self, Part, of_successors};
+use super::describe::altered;
 use super::facts::Facts;
 use super::step::{Head, Lane};
 use super::words::{Tokens, by_weight, capital, count, length, rule, times};
 use crate::evidence::{InvariantBroken, ScenarioEvidence, Verdict};
-use crate::history::{At, Event, Half, Op, Reply};
+use crate::history::{Alteration, At, Event, Half, Op, Reply};
 use crate::judge::Said;
 
 /// The sentences of one scenario: what was done, what came out with the guard, and what without it.
@@ -78,6 +79,13 @@ impl Teller<'_, '_> {
                 let until = hold.released.map_or("and never let go".to_owned(), |end| {
                     format!("for {}", length(end.since(*at)))
                 });
+                if hold.byte == 0 {
+                    let until = hold.released.map_or("and never arrived", |_| until.as_str());
+                    let holder = &request.holder;
+                    return Some(format!(
+                        "{holder} sent its write; all of it was held on its way {until}."
+                    ));
+                }
                 let were = if hold.byte == 1 { "was" } else { "were" };
                 Some(format!(
                     "{} sent its write; {} of it {were} let through, and the rest was held on its way {until}.",
@@ -102,6 +110,10 @@ impl Teller<'_, '_> {
             )),
             Event::Restarted(again) => Some(format!("{} was started again.", actor(&again.target))),
             Event::Killed(killed) => Some(format!("{} was killed.", actor(&killed.target))),
+            Event::Answer(answer) if self.facts.is_repeated(&answer.op) => {
+                let (_, request) = self.facts.request(&answer.op)?;
+                Some(format!("{} sent its write and was answered.", request.holder))
+            }
             _ => None,
         };
         let told = |one: &(usize, At, &Event)| Some((one.1, sentence(one)?));
@@ -110,13 +122,54 @@ impl Teller<'_, '_> {
 
     /// Each late attempt, at the time of its answer.
     fn attempts(&self) -> Vec<Told> {
-        let attempts = self.facts.attempts().into_iter();
-        let told = |(op, _): (&Op, _)| {
-            let answered = self.facts.answer(op).map(|(at, _)| at);
-            let at = answered.or_else(|| Some(self.facts.request(op)?.0))?;
-            Some((at, self.attempt(op)?))
-        };
-        attempts.filter_map(told).collect()
+        let attempts: Vec<&Op> = self.facts.attempts().into_iter().map(|(op, _)| op).collect();
+        let mut told = Vec::new();
+        let mut rest = attempts.as_slice();
+        while let Some((op, others)) = rest.split_first() {
+            let alike = rest.iter().take_while(|other| self.alike(op, other)).count();
+            let (together, after) = match alike {
+                0 | 1 => (None, others),
+                _ => (self.together(&rest[..alike]), &rest[alike..]),
+            };
+            rest = after;
+            let answered = |op: &Op| {
+                let answered = self.facts.answer(op).map(|(at, _)| at);
+                answered.or_else(|| Some(self.facts.request(op)?.0))
+            };
+            told.extend(answered(op).and_then(|at| Some((at, together.or_else(|| self.attempt(op))?))));
+        }
+        told
+    }
+
+    /// Whether two attempts are told together: the path made both in the same way, and both were refused.
+    fn alike(&self, one: &Op, other: &Op) -> bool {
+        let how = |op| self.facts.relay(op).map(|(_, relay)| (&relay.of, relay.how));
+        let refused = |op| matches!(self.facts.said(op), Some(Said::Fenced(_)));
+        how(one).is_some_and(|(_, how)| how != Alteration::Nothing)
+            && how(one) == how(other)
+            && refused(one)
+            && refused(other)
+    }
+
+    fn together(&self, ops: &[&Op]) -> Option<String> {
+        let (_, request) = self.facts.request(ops.first()?)?;
+        let (_, relay) = self.facts.relay(ops.first()?)?;
+        let how = altered(relay.how)?;
+        let mut reasons: Vec<&str> = Vec::new();
+        for op in ops {
+            if let Some(Said::Fenced(why)) = self.facts.said(op)
+                && !reasons.contains(&why.name())
+            {
+                reasons.push(why.name());
+            }
+        }
+        Some(format!(
+            "The path sent {}'s write again {} {how}; {} refused it each time, as {}.",
+            request.holder,
+            times(ops.len()),
+            self.decider(ops.first()?),
+            reasons.join(" or ")
+        ))
     }
 
     /// What the late holder did, and what it was told.
@@ -150,6 +203,14 @@ impl Teller<'_, '_> {
                 _ => {}
             }
         }
+        if let Some((_, relay)) = self.facts.relay(op) {
+            let how = altered(relay.how).map_or_else(|| format!(", {token}"), |how| format!(" {how}"));
+            let which = match self.facts.is_repeated(&relay.of) {
+                true => "answered write",
+                false => "write",
+            };
+            came = Some(format!("The path sent {holder}'s {which} again{how}"));
+        }
         let came = came.unwrap_or_else(|| format!("{holder} sent its write {token}"));
         let came = match self.facts.replaced(op) {
             Some(own) => format!(
@@ -169,13 +230,17 @@ impl Teller<'_, '_> {
             false => "",
         };
         Some(match (self.facts.said(op), answered.head) {
-            (Some(Said::Fenced(_)), _) => match self.facts.seen(op) {
+            (Some(Said::Fenced(why)), _) => match self.facts.seen(op) {
                 Some(seen) => format!(
                     "{came}; {judge} refused it, because it had seen {}{in_vain}.",
                     self.tokens.short(seen)
                 ),
+                None if in_vain.is_empty() => format!("{came}; {judge} refused it, as {}.", why.name()),
                 None => format!("{came}; {judge}: {}.", answered.words),
             },
+            (Some(Said::Stored), _) => {
+                format!("{came}; {judge} knew it, gave the answer of the first time, and did nothing more.")
+            }
             (Some(Said::Accepted), Head::Arrives) => {
                 format!("{came}; {judge} accepted it, and rightly: nobody newer had been in touch.")
             }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::facts::Facts;
 use crate::evidence::InvariantBroken;
-use crate::history::{At, Event, Work};
+use crate::history::{Alteration, At, Event, Work};
 use crate::judge::Invariant;
 
 /// The time since the run began, in seconds.
@@ -85,10 +85,11 @@ impl Tokens {
                 let id = request.id.iter().filter(|id| request.grant.as_ref() != Some(id));
                 writes.extend(id.map(|id| (id.clone(), request.holder.clone())));
             }
-            long.extend(
-                half.requests()
-                    .filter_map(|(_, request)| request.presented.token.clone()),
-            );
+            // What the path has made of a token may end as the token does.
+            let made = |how| !matches!(how, Alteration::Nothing | Alteration::EqualToken);
+            let made = |op| half.relay(op).is_some_and(|(_, relay)| made(relay.how));
+            let presented = half.requests().filter(|(_, request)| !made(&request.op));
+            long.extend(presented.filter_map(|(_, request)| request.presented.token.clone()));
             for (_, _, event) in &half.events {
                 if let Event::Final(last) = event {
                     long.extend(last.marks.iter().map(|mark| mark.token.to_string()));
@@ -119,7 +120,11 @@ impl Tokens {
 
     /// A token as it is shown.
     pub(super) fn short(&self, token: &str) -> String {
-        self.short.get(token).cloned().unwrap_or_else(|| token.to_owned())
+        let each = token.split(", ");
+        let each: Vec<&str> = each
+            .map(|one| self.short.get(one).map_or(one, String::as_str))
+            .collect();
+        each.join(" and ")
     }
 
     /// The judge's words, with tokens cut and grant ids left out where the token tells as much.

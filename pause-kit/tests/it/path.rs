@@ -74,6 +74,29 @@ fn only(path: &Path) -> ConnectionNumber {
 }
 
 #[tokio::test]
+async fn what_is_held_on_a_connection_that_is_cut_off_never_arrives_and_both_ends_learn_of_it() {
+    let (_resource, path, mut holder, mut server) = connected(PathOptions::http()).await;
+    let held = path.hold(Hold::new(Direction::ToResource).on_every().at_byte(9));
+    holder.write_all(REQUEST).await.unwrap();
+    let kept = soon(held.engaged()).await;
+    assert_eq!(read_exactly(&mut server, 9).await, REQUEST[..9]);
+    path.cut(kept.connection);
+    held.release();
+    for end in [&mut holder, &mut server] {
+        let error = soon(end.read(&mut [0; 1])).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+    }
+    let connection = path.connection(kept.connection).unwrap();
+    assert_eq!(connection.to_resource.forwarded(), 9);
+    assert_eq!(
+        connection.to_resource.bytes(),
+        REQUEST,
+        "what came is still known"
+    );
+    assert!(connection.cut.is_some_and(|cut| cut >= kept.since));
+}
+
+#[tokio::test]
 async fn an_exchange_goes_through_whole_and_is_recorded_with_its_times() {
     let (_resource, path, mut holder, mut server) = connected(PathOptions::http()).await;
     let before = Instant::now();

@@ -65,7 +65,7 @@ pub(super) fn kept_alive(facts: &Facts<'_>, ttl_ns: u64) -> Result<(), Violation
 }
 
 /// The attempt's grant, whose lease had not ended when that was answered; nobody else was granted the key.
-fn kept_its_lease<'h>(
+pub(super) fn kept_its_lease<'h>(
     facts: &Facts<'h>,
     attempt: &Guarded<'h>,
     answer_line: usize,

@@ -6,6 +6,7 @@ mod control;
 mod one;
 mod pause;
 mod reads;
+mod relayed;
 mod several;
 
 pub(super) use check::exercised;

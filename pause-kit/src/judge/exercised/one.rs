@@ -1,6 +1,8 @@
 //! Scenarios with one attempt after one takeover.
 
-use super::pause::{Pause, attempted_after, parties, raised_within, stop_of, takeover, void, wrote_within};
+use super::pause::{
+    Pause, attempted_after, is_read_around, parties, raised_within, stop_of, takeover, void, wrote_within,
+};
 use crate::history::{At, Half};
 use crate::judge::facts::{Facts, Guarded};
 use crate::judge::said::Said;
@@ -125,26 +127,7 @@ pub(super) fn held(facts: &Facts<'_>) -> Result<(), Violation> {
         let why = format!("{} was not sent to its end after the release", attempt.request.op);
         return Err(void(why, &[attempt.line, hold.line]));
     }
-    bracketed(facts, pause)
-}
-
-/// The kit itself read once the successor's write was answered and before the release, and again after it.
-fn bracketed(facts: &Facts<'_>, hold: Pause) -> Result<(), Violation> {
-    let ops = facts.successor_ops();
-    let wrote = ops
-        .iter()
-        .filter(|op| op.is_write() && op.said() == Said::Accepted && hold.contains_all_of(op));
-    let wrote = wrote.filter_map(|op| Some(op.answer?.at)).min();
-    let reads = || facts.reads.iter().filter(|read| read.body.by == "kit");
-    let before =
-        wrote.is_some_and(|wrote| reads().any(|read| read.body.began >= wrote && read.at <= hold.to));
-    if !before {
-        return Err(void("the kit did not read before the release", &[hold.line]));
-    }
-    match reads().any(|read| read.body.began >= hold.to) {
-        true => Ok(()),
-        false => Err(void("the kit did not read after the release", &[hold.line])),
-    }
+    is_read_around(facts, pause)
 }
 
 pub(super) fn idle_in_transaction(facts: &Facts<'_>, idle_ns: u64) -> Result<(), Violation> {

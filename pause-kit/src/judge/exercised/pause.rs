@@ -96,6 +96,25 @@ pub(super) fn wrote_within(facts: &Facts<'_>, pause: Pause) -> Result<(), Violat
     }
 }
 
+/// The kit itself read once the successor's write was answered and before the release, and again after it.
+pub(super) fn is_read_around(facts: &Facts<'_>, hold: Pause) -> Result<(), Violation> {
+    let ops = facts.successor_ops();
+    let wrote = ops
+        .iter()
+        .filter(|op| op.is_write() && op.said() == Said::Accepted && hold.contains_all_of(op));
+    let wrote = wrote.filter_map(|op| Some(op.answer?.at)).min();
+    let reads = || facts.reads.iter().filter(|read| read.body.by == "kit");
+    let before =
+        wrote.is_some_and(|wrote| reads().any(|read| read.body.began >= wrote && read.at <= hold.to));
+    if !before {
+        return Err(void("the kit did not read before the release", &[hold.line]));
+    }
+    match reads().any(|read| read.body.began >= hold.to) {
+        true => Ok(()),
+        false => Err(void("the kit did not read after the release", &[hold.line])),
+    }
+}
+
 pub(super) fn attempted_after(attempt: &Guarded<'_>, pause: Pause) -> Result<(), Violation> {
     if attempt.began < pause.to {
         let why = format!("{} began before its holder was resumed", attempt.request.op);

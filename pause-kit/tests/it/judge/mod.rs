@@ -5,6 +5,7 @@ mod good;
 mod mutants;
 mod probes;
 mod random;
+pub(crate) mod relayed;
 mod several;
 pub(crate) mod takeovers;
 pub(crate) mod tape;

@@ -167,7 +167,7 @@ pub(crate) fn from_disk(half: Half) -> Tape {
     tape
 }
 
-fn begin(scenario: &str, half: Half, exercise: Exercise) -> Tape {
+pub(super) fn begin(scenario: &str, half: Half, exercise: Exercise) -> Tape {
     let mut tape = Tape::new(scenario, half, exercise);
     tape.grant(0, "H1", "g1")
         .raise("H1-raise-1", "g1", 1)
@@ -176,13 +176,13 @@ fn begin(scenario: &str, half: Half, exercise: Exercise) -> Tape {
 }
 
 /// A write that is accepted.
-fn write(tape: &mut Tape, op: &str, id: &str, at: u64) {
+pub(super) fn write(tape: &mut Tape, op: &str, id: &str, at: u64) {
     tape.request(op, &id[..2], Some(id), at, at)
         .answer(op, at + 2, http(201, None));
 }
 
 /// One that a guard which has seen `mark` refuses.
-fn late(tape: &mut Tape, op: &str, id: &str, at: u64, mark: &str) {
+pub(super) fn late(tape: &mut Tape, op: &str, id: &str, at: u64, mark: &str) {
     if tape.run.half == Half::Defeated {
         return write(tape, op, id, at);
     }
@@ -193,7 +193,7 @@ fn late(tape: &mut Tape, op: &str, id: &str, at: u64, mark: &str) {
 }
 
 /// A write's commit, with the job that its id's number stands for.
-fn committed(tape: &mut Tape, xid: u64, mark: &str, id: &str) {
+pub(super) fn committed(tape: &mut Tape, xid: u64, mark: &str, id: &str) {
     tape.admission(xid, "acct-1", mark, token_of(mark))
         .written(xid, "acct-1", &id[..2], id);
     let part = format!("order-7 part {}", &id[3..]);
@@ -205,13 +205,13 @@ fn committed(tape: &mut Tape, xid: u64, mark: &str, id: &str) {
     }
 }
 
-fn late_commit(tape: &mut Tape, xid: u64, mark: &str, id: &str) {
+pub(super) fn late_commit(tape: &mut Tape, xid: u64, mark: &str, id: &str) {
     if tape.run.half == Half::Defeated {
         committed(tape, xid, mark, id);
     }
 }
 
-fn end(tape: &mut Tape, ids: &[&str], late: &[&str], mark: &str) {
+pub(super) fn end(tape: &mut Tape, ids: &[&str], late: &[&str], mark: &str) {
     let guarded = tape.run.half == Half::Guarded;
     let mut ids = ids.to_vec();
     if !guarded {

@@ -183,7 +183,14 @@ impl Tape {
 
     pub(crate) fn answer(&mut self, op: &str, at: u64, reply: Reply) -> &mut Tape {
         let op = Op::new(op);
-        self.push(at, Answer { op, reply })
+        self.push(
+            at,
+            Answer {
+                op,
+                reply,
+                body: None,
+            },
+        )
     }
 
     pub(crate) fn raise(&mut self, op: &str, grant: &str, began: u64) -> &mut Tape {

@@ -1,6 +1,7 @@
 //! The page of a run, drawn from histories made by hand.
 
 mod page;
+mod relayed;
 mod story;
 
 use std::collections::BTreeMap;

@@ -57,7 +57,15 @@ pub(super) fn history(operations: usize, clients: usize, seed: u64) -> History {
             detail,
             tag: (!refused).then(|| "UPDATE 1".to_owned()),
         };
-        events.push((ended, Answer { op, reply }.into()));
+        events.push((
+            ended,
+            Answer {
+                op,
+                reply,
+                body: None,
+            }
+            .into(),
+        ));
         if refused {
             held[client] = grants;
         } else {
