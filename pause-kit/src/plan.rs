@@ -10,7 +10,7 @@ use crate::evidence::ProvenBy;
 use crate::history::Half;
 use crate::scenario::ScenarioId;
 use crate::schedule::Schedule;
-use crate::target::{ClassProof, Guard, Target};
+use crate::target::{ClassProof, Guard, Target, Transport};
 
 /// Everything that a run needs to know beforehand.
 #[derive(Clone, Debug)]
@@ -31,6 +31,8 @@ pub struct Plan {
     pub schedule: Schedule,
     /// Which halves are run.
     pub halves: Halves,
+    /// How requests travel to the resources that have a front.
+    pub transport: Transport,
 }
 
 /// One class under proof.

@@ -208,7 +208,12 @@ impl Check<'_> {
             kept.collect()
         };
         self.command(&proof.holder.command, &without(READY), &holder.key("command"))?;
-        for variant in [Variant::Again, Variant::Journal, Variant::Unraised] {
+        for variant in [
+            Variant::Again,
+            Variant::Journal,
+            Variant::Unraised,
+            Variant::Http2,
+        ] {
             let further = proof.holder.with.of(variant).unwrap_or_default();
             let at = holder.key("with").key(variant.as_str());
             for (index, word) in further.iter().enumerate() {

@@ -28,6 +28,7 @@ const FORMS: &[&str] = &[
     "guard_sql = \"guard\"",
     "headers = { Idempotency-Key = \"{id}\" }",
     "holder = { command = [\"{bin}/worker\", \"{key}\"], gates = [\"before-send\"] }",
+    "http2 = [\"--http2\"]",
     "id = \"id\"",
     "idle_ms = 5000",
     "job = \"reference\"",

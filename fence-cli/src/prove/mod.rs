@@ -20,6 +20,7 @@ use pause_kit::reaper::ReaperCommand;
 use pause_kit::run::{Report, run as play};
 use pause_kit::scenario::{ScenarioId, UnknownScenario};
 use pause_kit::services::{Services, ServicesConfig};
+use pause_kit::target::{Http, Proxy};
 use pause_kit::timeline;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -52,6 +53,13 @@ pub(crate) struct ProveArguments {
     /// Run this scenario only, such as S02; repeat it for more
     #[arg(long, value_name = "ID", value_parser = scenario)]
     scenario: Vec<ScenarioId>,
+    /// Have holders and the kit speak this to resources with a front, http1 or http2 [default: http1]; runs only the classes
+    /// that have one
+    #[arg(long, value_name = "HTTP")]
+    transport: Option<Http>,
+    /// Send the requests through this proxy, which is started for the run: nginx; runs only the classes that have a front
+    #[arg(long, value_name = "PROXY")]
+    through: Option<Proxy>,
     /// Draw the schedule from this number [default: a random one, which is printed]
     #[arg(long, value_name = "N", value_parser = seed, allow_negative_numbers = true)]
     seed: Option<u64>,
@@ -113,6 +121,8 @@ pub(crate) fn run(arguments: &ProveArguments) -> Result<Ending, Failure> {
 fn place(arguments: &ProveArguments, manifest: &Manifest) -> Result<Option<Place>, Failure> {
     let part = arguments.danger_unfenced
         || arguments.only_guarded
+        || arguments.transport.is_some()
+        || arguments.through.is_some()
         || !arguments.class.is_empty()
         || !arguments.scenario.is_empty();
     let folder = match (&arguments.out, part) {

@@ -8,6 +8,8 @@ use fence_core::ClassName;
 use pause_kit::plan::{ClassPlan, Halves, Plan};
 use pause_kit::scenario::ScenarioId;
 use pause_kit::schedule::Schedule;
+use pause_kit::services::{NotFound, locate};
+use pause_kit::target::{Defeat, Http, Proxy, Transport};
 
 use super::ProveArguments;
 use crate::config::Manifest;
@@ -29,6 +31,22 @@ pub(super) enum SelectionError {
         "no class in fence.toml has a proof; a class that is fenced is proven by its [classes.NAME.proof]"
     )]
     Nothing,
+    #[error(
+        "no class asked for has a front, through which alone requests travel as --transport and --through say"
+    )]
+    NoFront,
+    #[error(
+        "the holder of class \"{class}\" is not said to speak HTTP/2: its with has no \"http2\"; give the arguments that make \
+         it do so, such as with.http2 = [\"--http2\"]"
+    )]
+    NoHttp2 { class: ClassName },
+    #[error(
+        "the target of class \"{class}\" is defeated by a fresher Fencing-Token, which cannot be put into the compressed fields of \
+         HTTP/2; give the target a defeat_sql"
+    )]
+    Compressed { class: ClassName },
+    #[error("the requests cannot go through nginx")]
+    NoProxy(#[source] NotFound),
     #[error(transparent)]
     Guard(GuardError),
     #[error("the running executable is not known")]
@@ -41,7 +59,12 @@ pub(super) fn plan(arguments: &ProveArguments, manifest: &Manifest) -> Result<Pl
     if let Some(scenario) = arguments.scenario.iter().find(none) {
         return Err(SelectionError::Control { scenario: *scenario });
     }
+    let transport = Transport {
+        http: arguments.transport.unwrap_or_default(),
+        through: arguments.through,
+    };
     let classes = classes(arguments, manifest)?;
+    reach(transport, &classes)?;
     let scenarios = scenarios(arguments, &classes)?;
     let seed = arguments.seed.unwrap_or_else(random_seed);
     Ok(Plan {
@@ -53,8 +76,29 @@ pub(super) fn plan(arguments: &ProveArguments, manifest: &Manifest) -> Result<Pl
         versions: BTreeMap::from([("fence".to_owned(), env!("CARGO_PKG_VERSION").to_owned())]),
         schedule: Schedule::draw(seed, &scenarios),
         halves: halves(arguments),
+        transport,
         classes,
     })
+}
+
+/// Whether requests can travel so.
+fn reach(transport: Transport, classes: &[ClassPlan]) -> Result<(), SelectionError> {
+    if let Some(Proxy::Nginx) = transport.through {
+        locate::nginx().map_err(SelectionError::NoProxy)?;
+    }
+    if transport.http == Http::One {
+        return Ok(());
+    }
+    for class in classes {
+        let name = class.name.clone();
+        if class.proof.holder.with.http2.is_none() {
+            return Err(SelectionError::NoHttp2 { class: name });
+        }
+        if class.target.defeat == Some(Defeat::FresherToken) {
+            return Err(SelectionError::Compressed { class: name });
+        }
+    }
+    Ok(())
 }
 
 /// The command that runs the same again, from the folder of `fence.toml`.
@@ -63,6 +107,12 @@ fn again(arguments: &ProveArguments, seed: u64) -> String {
     words.extend(arguments.class.iter().map(|class| format!("--class {class}")));
     let scenarios = arguments.scenario.iter();
     words.extend(scenarios.map(|scenario| format!("--scenario {scenario}")));
+    if let Some(http) = arguments.transport {
+        words.push(format!("--transport {}", http.as_str()));
+    }
+    if let Some(proxy) = arguments.through {
+        words.push(format!("--through {}", proxy.as_str()));
+    }
     if arguments.danger_unfenced {
         words.push("--danger-unfenced".to_owned());
     }
@@ -117,8 +167,15 @@ fn classes(arguments: &ProveArguments, manifest: &Manifest) -> Result<Vec<ClassP
             });
         }
     }
-    let asked = |class: &ClassPlan| arguments.class.is_empty() || arguments.class.contains(&class.name);
+    let travels = arguments.transport.is_some() || arguments.through.is_some();
+    let asked = |class: &ClassPlan| {
+        (arguments.class.is_empty() || arguments.class.contains(&class.name))
+            && (class.proof.front.is_some() || !travels)
+    };
     let mut classes: Vec<ClassPlan> = proven.into_iter().filter(asked).collect();
+    if classes.is_empty() {
+        return Err(SelectionError::NoFront);
+    }
     let declared = joined(classes.iter().flat_map(|class| &class.proof.scenarios));
     for scenario in &arguments.scenario {
         if !classes

@@ -6,6 +6,7 @@ use pause_kit::evidence::{Evidence, InvariantBroken, RefusalSeen, ScenarioEviden
 use pause_kit::judge::Invariant;
 use pause_kit::plan::{Halves, Plan};
 use pause_kit::run::Report;
+use pause_kit::target::Transport;
 use pause_kit::timeline::Drawing;
 
 use super::wrap;
@@ -47,6 +48,9 @@ pub(super) fn text(plan: &Plan, report: &Report, kept: &Kept, columns: usize) ->
     let mut paragraph = |words: &str| text.push_str(&wrap::wrapped(words, 0, columns));
     paragraph("");
     paragraph(&last(plan, evidence));
+    if evidence.transport != Transport::default() {
+        paragraph(&format!("requests travelled in {}", evidence.transport));
+    }
     // What is for copying is not wrapped.
     text.push_str(&format!(
         "seed {}, schedule {}\n",

@@ -31,6 +31,15 @@ fn a_wrong_argument_is_named_with_the_right_form_and_nothing_runs() {
             vec!["S26", "there are S01, S02"],
         ),
         (
+            vec!["prove", "--transport", "http3"],
+            vec!["\"http3\"", "http1 and http2"],
+        ),
+        (vec!["prove", "--through", "squid"], vec!["\"squid\"", "nginx"]),
+        (
+            vec!["prove", "--transport", "http2"],
+            vec!["app.thing", "with.http2 = [\"--http2\"]"],
+        ),
+        (
             vec!["prove", "--class", "App"],
             vec!["\"App\"", "begin with a letter"],
         ),

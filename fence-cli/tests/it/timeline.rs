@@ -73,7 +73,14 @@ fn history() -> History {
             detail: None,
             tag: Some(own("UPDATE 1")),
         };
-        events.push((at(began + 1), Event::Answer(Answer { op, reply, body: None })));
+        events.push((
+            at(began + 1),
+            Event::Answer(Answer {
+                op,
+                reply,
+                body: None,
+            }),
+        ));
     }
     let last = Final {
         ids: vec!["g1".to_owned()],
@@ -124,6 +131,7 @@ fn evidence(folder: &Path) {
         started: "2026-01-02T03:04:05Z".to_owned(),
         again: None,
         versions: Default::default(),
+        transport: Default::default(),
         guard: GuardDigest {
             sha256: "9".repeat(64),
         },

@@ -7,7 +7,7 @@ use fence_core::{ClassName, Token};
 use serde::{Deserialize, Serialize};
 
 use crate::scenario::ScenarioId;
-use crate::target::Guard;
+use crate::target::{Guard, Transport};
 
 /// The form of `evidence.json`; another number is another form.
 pub const SCHEMA: u32 = 2;
@@ -26,8 +26,11 @@ pub struct Evidence {
     /// The command that runs the same again. Nothing in evidence that was written before this was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub again: Option<String>,
-    /// Versions of `fence`, `postgres`, `etcd` and `kernel`.
+    /// Versions of `fence`, `postgres`, `etcd` and `kernel`, and of `nginx` where requests went through it.
     pub versions: BTreeMap<String, String>,
+    /// How requests travelled to the resources that have a front: in HTTP/1.1, through nothing else, where it is left out.
+    #[serde(default)]
+    pub transport: Transport,
     /// What guard was proven.
     pub guard: GuardDigest,
     /// The classes, with the verdict over all scenarios of each.

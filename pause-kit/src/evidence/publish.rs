@@ -227,6 +227,7 @@ mod tests {
             started: String::new(),
             again: None,
             versions: BTreeMap::new(),
+            transport: Default::default(),
             guard: GuardDigest {
                 sha256: String::new(),
             },

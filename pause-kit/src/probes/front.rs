@@ -149,8 +149,7 @@ impl Request<'_> {
             .claim
             .map(|(token, grant)| format!("\"{token}\";grant=\"{grant}\""));
         let began = Instant::now();
-        let replica = half.last_replica();
-        let answered = send(replica.address, self.form, &values, field.as_deref()).await?;
+        let answered = send(half.last_door(), self.form, &values, field.as_deref()).await?;
         let answered = answered.map_err(RunError::lost("a probe"))?;
         let (sqlstate, detail) = error_since(half, began).unwrap_or_default();
         Ok(Probe {

@@ -47,6 +47,7 @@ pub async fn run(
         services,
         stores,
         fence: &plan.fence,
+        transport: plan.transport,
     };
     let report = Mutex::new(Report::begin(plan, services));
     let over = |slot: &Slot, judged| {

@@ -14,7 +14,8 @@ use crate::history::{Half as HalfKind, History, TokenNumber};
 use crate::plan::Plan;
 use crate::scenario::ScenarioId;
 use crate::schedule::Slot;
-use crate::services::Services;
+use crate::services::{Nginx, Services};
+use crate::target::Proxy;
 use crate::timeline::Drawing;
 
 /// What a run found.
@@ -61,6 +62,7 @@ impl Report {
                 started: plan.started.clone(),
                 again: Some(plan.again.clone()),
                 versions: versions(plan, services),
+                transport: plan.transport,
                 guard: GuardDigest {
                     sha256: plan.guard_sha256.clone(),
                 },
@@ -184,6 +186,9 @@ fn versions(plan: &Plan, services: &Services) -> BTreeMap<String, String> {
     }
     if let Some(etcd) = services.etcds().first() {
         versions.insert("etcd".to_owned(), etcd.version().to_owned());
+    }
+    if let (Some(Proxy::Nginx), Ok(nginx)) = (plan.transport.through, Nginx::installed()) {
+        versions.insert("nginx".to_owned(), nginx);
     }
     if let Ok(kernel) = std::fs::read_to_string("/proc/sys/kernel/osrelease") {
         versions.insert("kernel".to_owned(), kernel.trim().to_owned());

@@ -4,9 +4,16 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::run::RunError;
-use crate::target::{Place, RequestForm, Values};
+use crate::target::{Http, Place, RequestForm, Values};
 
 use super::half::filled;
+
+/// Where a resource's clients reach it, and what they speak.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Door {
+    pub(crate) address: SocketAddr,
+    pub(crate) http: Http,
+}
 
 /// What a resource answered to the kit itself.
 #[derive(Clone, Debug)]
@@ -28,7 +35,7 @@ pub(crate) struct NoAnswer {
 
 /// A request of a set-up, which is declared at this place: anything but 2xx ends the run.
 pub(crate) async fn prepare(
-    to: SocketAddr,
+    to: Door,
     form: &RequestForm,
     values: &Values,
     at: Place,
@@ -51,7 +58,7 @@ pub(crate) async fn prepare(
 
 /// Sends one request over a connection of its own, with this `Fencing-Token` where there is one.
 pub(crate) async fn send(
-    to: SocketAddr,
+    to: Door,
     form: &RequestForm,
     values: &Values,
     token: Option<&str>,
@@ -59,7 +66,7 @@ pub(crate) async fn send(
     let path = filled(&form.path, values)?;
     let method =
         reqwest::Method::from_bytes(form.method.as_bytes()).map_err(RunError::lost("no HTTP method"))?;
-    let mut request = client().request(method, format!("http://{to}{path}"));
+    let mut request = client(to.http).request(method, format!("http://{}{path}", to.address));
     for (name, value) in &form.headers {
         request = request.header(name, filled(value, values)?);
     }
@@ -99,8 +106,12 @@ fn problem_type(body: &[u8]) -> Option<String> {
 }
 
 /// One client a request: a connection that is kept could stand at a stopped replica.
-fn client() -> reqwest::Client {
-    reqwest::Client::builder()
+fn client(http: Http) -> reqwest::Client {
+    let builder = match http {
+        Http::One => reqwest::Client::builder().http1_only(),
+        Http::Two => reqwest::Client::builder().http2_prior_knowledge(),
+    };
+    builder
         .timeout(Duration::from_secs(15))
         .no_proxy()
         .build()

@@ -7,6 +7,7 @@ use super::trouble::Trouble;
 use crate::history::{Hold as HoldRecord, Op};
 use crate::path::{Direction, Hold};
 use crate::target::GateName::BeforeSend;
+use crate::wire::http::{body_begins, request_begins};
 
 /// The path lets the first bytes of H1's write through and holds the rest; H1's lease is revoked; H2 is granted, raises,
 /// reads and writes; then the bytes go on.
@@ -17,13 +18,16 @@ pub(super) async fn play(half: &Half<'_>) -> Result<(), Trouble> {
     let at_byte = usize::try_from(half.task.slot.byte).expect("at most 40");
     let hold = Hold::new(Direction::ToResource);
     let held = first.path.hold(match half.task.slot.scenario {
-        ScenarioId::S29 => hold.from_found(body),
-        _ => hold.at_byte(at_byte),
+        ScenarioId::S29 => hold.from_found(body_begins),
+        _ => hold.from_found(move |sent| Some(request_begins(sent)? + at_byte)),
     });
     half.delay(0).await;
     open(gate).await?;
     let kept = first.awaits("its write was held", held.engaged()).await?;
-    first.write_came(1).await?;
+    let write = first.write_came(1).await?;
+    if half.task.slot.scenario == ScenarioId::S29 {
+        half.head_came(&first, &write, 0).await?;
+    }
     half.revoke(&first).await?;
     half.lease_ended(&first).await?;
     let second = half.holder(Part::new("H2")).await?;
@@ -36,17 +40,10 @@ pub(super) async fn play(half: &Half<'_>) -> Result<(), Trouble> {
         half.recorder.at(kept.since),
         HoldRecord {
             op: Op::new("H1-write-1"),
-            byte: kept.at_byte as u64,
+            byte: kept.at_byte.saturating_sub(write.exchange.request.offset) as u64,
             released: Some(half.recorder.at(released)),
         },
     );
     first.write_answered_to_nobody().await?;
     half.read(0).await
-}
-
-/// Where the body of the connection's first request begins.
-fn body(sent: &[u8]) -> Option<usize> {
-    let end = b"\r\n\r\n";
-    let headers = sent.windows(end.len()).position(|bytes| bytes == end)?;
-    Some(headers + end.len())
 }

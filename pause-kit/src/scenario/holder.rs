@@ -19,7 +19,7 @@ use crate::gates::{self, Gate, GateError, Gates};
 use crate::path::{Log, Path, PathOptions, Replacement, ReplacementHandle};
 use crate::run::RunError;
 use crate::services::Child;
-use crate::target::{GateName, Place, Template};
+use crate::target::{GateName, Http, Place, Template, Variant};
 
 /// A holder. Everything it says to the resource, or to the database, goes over `path`.
 pub(crate) struct Holder {
@@ -94,8 +94,14 @@ impl Holder {
             .with("resource", address.to_string())
             .with("database_url", half.database.through(address.port()).as_str())
             .with("journal", journal.display().to_string());
-        let further = part.variant.and_then(|variant| proof.holder.with.of(variant));
-        let command: Vec<Template> = [&proof.holder.command, further.unwrap_or_default()].concat();
+        let http2 = (half.door_speaks() == Some(Http::Two)).then_some(Variant::Http2);
+        let variants = [part.variant, http2].into_iter().flatten();
+        let further = variants.filter_map(|variant| proof.holder.with.of(variant));
+        let command: Vec<Template> = std::iter::once(proof.holder.command.as_slice())
+            .chain(further)
+            .flatten()
+            .cloned()
+            .collect();
         let target = &half.task.class.target;
         let spec = spec(&format!("{}-{label}", half.name), &command, &values, target)
             .map_err(Trouble::lost("a holder's command"))?;
@@ -244,8 +250,13 @@ impl Holder {
 
     /// Every request on its path that one of the front's forms describes.
     pub(crate) fn requests(&self) -> Vec<Seen> {
+        self.path.read(|log| self.requests_in(log))
+    }
+
+    /// The same on another path, on which those of other holders may be as well.
+    pub(crate) fn requests_in(&self, log: &Log) -> Vec<Seen> {
         match &self.forms {
-            Some(forms) => self.path.read(|log| seen(log, forms)),
+            Some(forms) => seen(log, forms),
             None => Vec::new(),
         }
     }

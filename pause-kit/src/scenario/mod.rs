@@ -2,6 +2,7 @@
 
 mod acts;
 mod alter;
+mod arrival;
 mod clock;
 mod demands;
 mod ending;

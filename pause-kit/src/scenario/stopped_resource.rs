@@ -37,8 +37,9 @@ pub(super) async fn play(half: &Half<'_>) -> Result<(), Trouble> {
 /// Waits until the whole of a holder's write lies unread in the resource's socket.
 async fn queued(half: &Half<'_>, holder: &Holder) -> Result<(), Trouble> {
     let write = holder.write_came(1).await?;
-    let bytes = u64::try_from(write.exchange.request.length).expect("a request is smaller than 2^64 bytes");
-    let seen = holder.path.wait_unread(write.connection, bytes, SOON).await;
+    let arrival = half.arrival(holder, &write, 0).await?;
+    let bytes = u64::try_from(arrival.bytes).expect("a request is smaller than 2^64 bytes");
+    let seen = arrival.path.wait_unread(arrival.connection, bytes, SOON).await;
     let at = seen.map_err(|_| Trouble::Overrun {
         awaited: format!("{}'s write in the stopped resource's socket", holder.name),
         within: SOON,

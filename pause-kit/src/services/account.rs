@@ -59,9 +59,19 @@ impl Account {
     /// Makes the run's folder and in it one of this account's own, in the first place where that account is able to use
     /// it: it is tried with the very program that is to run there.
     pub(super) async fn folders(&self, reaper: &Arc<Reaper>, program: &Path) -> Result<Folders, NoFolder> {
+        self.folders_for(reaper, program, "--version").await
+    }
+
+    /// The same for a program that tells its version in another way.
+    pub(super) async fn folders_for(
+        &self,
+        reaper: &Arc<Reaper>,
+        program: &Path,
+        asked: &str,
+    ) -> Result<Folders, NoFolder> {
         let mut tried = Vec::new();
         for base in bases() {
-            match self.try_base(reaper, &base, program).await {
+            match self.try_base(reaper, &base, program, asked).await {
                 Ok(folders) => return Ok(folders),
                 Err(reason) => tried.push(format!("{} ({reason})", base.display())),
             }
@@ -72,7 +82,13 @@ impl Account {
         })
     }
 
-    async fn try_base(&self, reaper: &Arc<Reaper>, base: &Path, program: &Path) -> Result<Folders, String> {
+    async fn try_base(
+        &self,
+        reaper: &Arc<Reaper>,
+        base: &Path,
+        program: &Path,
+        asked: &str,
+    ) -> Result<Folders, String> {
         let run = run_folder(reaper, base)
             .await
             .map_err(|error| error.to_string())?;
@@ -85,7 +101,8 @@ impl Account {
         );
         let mut spec = ProcessSpec::new("probe", "/bin/sh").args(["-c", PROBE, "sh"]);
         spec.args.push(own.display().to_string());
-        spec.args.push(program.display().to_string());
+        spec.args
+            .extend([program.display().to_string(), asked.to_owned()]);
         spec.cwd = Some(PathBuf::from("/"));
         let probe = Child::start(reaper, &run.join("logs"), &spec, self.owner, Farewell::Kill).await;
         let probe = probe.map_err(|error| error.to_string())?;
@@ -99,7 +116,7 @@ impl Account {
 }
 
 /// Enters the folder, writes in it, and runs the program from there.
-const PROBE: &str = r#"cd "$1" && : >probe && rm probe && "$2" --version"#;
+const PROBE: &str = r#"cd "$1" && : >probe && rm probe && "$2" "$3" 2>&1"#;
 
 /// Where a run keeps its files.
 #[derive(Debug)]

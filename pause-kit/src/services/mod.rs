@@ -1,4 +1,4 @@
-//! Private services for one run: PostgreSQL, PgBouncer, etcd and the target's processes, on free loopback ports, in temporary
+//! Private services for one run: PostgreSQL, PgBouncer, nginx, etcd and the target's processes, on free loopback ports, in temporary
 //! folders, all owned by the [reaper](crate::reaper).
 //!
 //! Dropping [`Services`] ends everything and waits until it is gone. A program that dies without dropping it, of whatever
@@ -24,10 +24,12 @@ mod database_url;
 mod etcd;
 mod for_tests;
 pub mod locate;
+mod nginx;
 mod pgbouncer;
 mod port;
 mod postgres;
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -35,6 +37,7 @@ use futures_util::future::{try_join, try_join_all};
 
 use crate::reaper::{AskError, Farewell, FindReaperError, Reaper, ReaperCommand, StartReaperError};
 use crate::stopper::{StopError, Stopped};
+use crate::target::Http;
 use account::{Account, Folders};
 
 pub use account::NoFolder;
@@ -43,6 +46,7 @@ pub use database_url::{DatabaseUrl, Login};
 pub use etcd::Etcd;
 pub use for_tests::{TestServices, for_tests};
 pub use locate::NotFound;
+pub use nginx::Nginx;
 pub use pgbouncer::PgBouncer;
 pub use port::free_port;
 pub use postgres::{Postgres, PrepareDatabaseError};
@@ -224,6 +228,19 @@ impl Services {
         let account = Account::choose();
         let folders = account.folders(&self.reaper, &program).await?;
         PgBouncer::start(&self.reaper, &program, &account, &folders, postgres, pool_size).await
+    }
+
+    /// Starts an nginx that hands on what comes, in HTTP/1.1 and as it comes, and takes it in `http`: at one address of its own
+    /// for each of these. It ends with the rest.
+    ///
+    /// # Errors
+    ///
+    /// When it is not installed or does not start.
+    pub async fn start_nginx(&self, upstreams: &[SocketAddr], http: Http) -> Result<Nginx, ServiceError> {
+        let program = locate::nginx()?;
+        let account = Account::choose();
+        let folders = account.folders_for(&self.reaper, &program, "-v").await?;
+        Nginx::start(&self.reaper, &program, &account, &folders, upstreams, http).await
     }
 
     /// Starts a process in a process group of its own, with no standard input and its output in files.

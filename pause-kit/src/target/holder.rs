@@ -71,6 +71,8 @@ pub struct Variants {
     pub journal: Option<Vec<Template>>,
     /// It reads without having raised the mark before: the mistake that *fence, then read* is about.
     pub unraised: Option<Vec<Template>>,
+    /// It speaks HTTP/2 to the resource, from the first byte on. What a run's transport asks for, and no scenario.
+    pub http2: Option<Vec<Template>>,
 }
 
 impl Variants {
@@ -80,11 +82,12 @@ impl Variants {
             Variant::Again => self.again.as_deref(),
             Variant::Journal => self.journal.as_deref(),
             Variant::Unraised => self.unraised.as_deref(),
+            Variant::Http2 => self.http2.as_deref(),
         }
     }
 }
 
-/// A kind of holder that some scenarios need.
+/// A kind of holder that some scenarios, or a transport, need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Variant {
     /// [`Variants::again`].
@@ -93,6 +96,8 @@ pub enum Variant {
     Journal,
     /// [`Variants::unraised`].
     Unraised,
+    /// [`Variants::http2`].
+    Http2,
 }
 
 impl Variant {
@@ -102,6 +107,7 @@ impl Variant {
             Variant::Again => "again",
             Variant::Journal => "journal",
             Variant::Unraised => "unraised",
+            Variant::Http2 => "http2",
         }
     }
 }

@@ -8,6 +8,7 @@ mod holder;
 mod model;
 mod place;
 mod template;
+mod transport;
 
 pub use front::{Front, RequestForm};
 pub use holder::{GateName, Holder, Variant, Variants};
@@ -16,3 +17,4 @@ pub use model::{
 };
 pub use place::{Place, PlaceStep};
 pub use template::{MissingValue, ParseTemplateError, Template, Values};
+pub use transport::{Http, Proxy, Transport, UnknownTransport};

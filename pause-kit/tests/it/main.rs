@@ -9,6 +9,7 @@ mod commit_order;
 mod gates;
 mod history;
 mod judge;
+mod nginx;
 mod path;
 mod path_properties;
 mod path_times;

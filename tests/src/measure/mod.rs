@@ -176,6 +176,11 @@ const CHECKS: &[(&str, &str, Check)] = &[
         storm::storm,
     ),
     (
+        "http-scenarios",
+        "12 scenarios against paydb in HTTP/1.1 and HTTP/2, direct and through nginx, guarded and defeated: each leg printed",
+        http::scenarios,
+    ),
+    (
         "http-corpus",
         "300 malformed or ambiguous requests as raw bytes, 50 valid ones among them; 10 million headers and keys at random",
         http::corpus,

@@ -393,3 +393,31 @@ fn what_only_a_run_can_find_wrong_in_the_file_is_code_2_with_its_line() {
         );
     }
 }
+
+#[test]
+fn requests_travel_as_the_command_says_and_the_evidence_names_the_way() {
+    let temporary = tempfile::tempdir().unwrap();
+    let folder = temporary.path().join("evidence");
+    let out = folder.display().to_string();
+    let way = ["--transport", "http2", "--through", "nginx"];
+    let one = ["--scenario", "S29", "--out", &out];
+    let proved = prove(&[way, one].concat());
+    assert_eq!(proved.code, Some(0), "{}", proved.text);
+    assert!(
+        proved.text.contains("requests travelled in HTTP/2 through nginx"),
+        "{}",
+        proved.text
+    );
+    let evidence = evidence(&folder);
+    assert_eq!(
+        evidence["transport"],
+        serde_json::json!({"http": "http2", "through": "nginx"})
+    );
+    assert!(evidence["versions"]["nginx"].is_string());
+    let again = evidence["again"].as_str().unwrap();
+    assert!(
+        again.ends_with("--scenario S29 --transport http2 --through nginx"),
+        "{again}"
+    );
+    assert_eq!(evidence["scenarios"][0]["verdict"], "proven");
+}

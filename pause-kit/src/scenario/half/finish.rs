@@ -60,6 +60,9 @@ impl Half<'_> {
             let ended = Child::kill(&replica.child).await;
             ended.map_err(RunError::lost("the resource could not be ended"))?;
         }
+        if let Some(gateway) = &self.gateway {
+            gateway.end().await?;
+        }
         let stops = std::mem::take(&mut *self.stops());
         let run = self.header();
         Ok(Finished {
@@ -79,7 +82,7 @@ impl Half<'_> {
                 headers: BTreeMap::new(),
                 body: None,
             };
-            let answered = front::send(self.replica(replica).address, &form, &self.values, None)
+            let answered = front::send(self.door(replica), &form, &self.values, None)
                 .await
                 .map_err(Trouble::step("a read of the kit's own failed"))?
                 .map_err(Trouble::step("a read of the kit's own failed"))?;

@@ -2,6 +2,7 @@
 
 mod finish;
 mod fits;
+mod gateway;
 mod setup;
 mod steps;
 
@@ -16,6 +17,8 @@ use std::time::Duration;
 use fence_core::{GrantId, Key, Ttl};
 use tokio_postgres::Client;
 
+use gateway::Gateway;
+
 use super::clock::RunClock;
 use super::grants::Grants;
 use super::holder::{Holder, Part};
@@ -28,7 +31,7 @@ use crate::plan::ClassPlan;
 use crate::schedule::Slot;
 use crate::services::{Child, DatabaseUrl, Services};
 use crate::store::{Store, Stores};
-use crate::target::{Place, Values};
+use crate::target::{Place, Transport, Values};
 
 /// How long the kit waits for anything that should come at once, on a machine that does much else.
 pub(crate) const SOON: Duration = Duration::from_secs(20);
@@ -45,6 +48,7 @@ pub(crate) struct Ground<'a> {
     pub(crate) services: &'a Services,
     pub(crate) stores: &'a dyn Stores,
     pub(crate) fence: &'a std::path::Path,
+    pub(crate) transport: Transport,
 }
 
 /// What one half is to do.
@@ -77,6 +81,8 @@ pub(crate) struct Half<'a> {
     pub(crate) database_path: Path,
     /// The processes of the resource, in the order of their numbers.
     replicas: Vec<Replica>,
+    /// The proxy before them, where requests go through one.
+    gateway: Option<Gateway>,
     /// What the first one was started again as.
     again: OnceLock<Replica>,
     pub(crate) commits: CommitOrder,
@@ -90,6 +96,7 @@ pub(crate) struct Half<'a> {
 /// A process of the resource.
 pub(crate) struct Replica {
     pub(crate) child: Child,
+    /// Where clients reach it: its own address, or the proxy's before it.
     pub(crate) address: std::net::SocketAddr,
 }
 
@@ -140,7 +147,10 @@ impl Half<'_> {
             target,
         };
         let at = Place::target(&self.task.class.proof.target).key("resource");
-        let replica = setup.replica(resource, &at, 0).await.map_err(Trouble::Declared)?;
+        let mut replica = setup.replica(resource, &at, 0).await.map_err(Trouble::Declared)?;
+        if let Some(gateway) = &self.gateway {
+            gateway.leads_to(0, &mut replica);
+        }
         let fresh = self.again.set(replica).is_ok();
         debug_assert!(fresh, "a scenario starts it again once");
         Ok(())

@@ -7,6 +7,7 @@ use std::time::Duration;
 use fence_core::Key;
 use tokio_postgres::NoTls;
 
+use super::gateway::Gateway;
 use super::steps::{Steps, filled};
 use super::{Assignment, Ground, Half, ttl};
 use crate::commit_order::CommitOrder;
@@ -91,6 +92,10 @@ impl<'a> Half<'a> {
                 replicas.push(setup.replica(resource, &at.key("resource"), number).await?);
             }
         }
+        let gateway = match task.class.proof.front {
+            Some(_) => Gateway::before(&mut replicas, services, ground.transport).await?,
+            None => None,
+        };
         let at = Place::proof(task.class.name.as_str());
         setup
             .take(&task.class.proof.prepare, &at.key("prepare"), replicas.first())
@@ -147,6 +152,7 @@ impl<'a> Half<'a> {
             sql,
             database_path,
             replicas,
+            gateway,
             again: OnceLock::new(),
             commits,
             opening,

@@ -46,7 +46,7 @@ impl Steps<'_> {
                     .await
                     .map_err(RunError::sql(at.key("sql"), format!("`{text}` failed")))?;
             } else if let (Some(request), Some(replica)) = (&step.request, replica) {
-                front::prepare(replica.address, request, &values, at.key("request")).await?;
+                front::prepare(self.ground.door(replica), request, &values, at.key("request")).await?;
             }
         }
         Ok(())

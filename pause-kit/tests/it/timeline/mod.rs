@@ -30,6 +30,7 @@ pub(crate) fn drawing(scenarios: impl IntoIterator<Item = (Verdict, Vec<Tape>)>)
         started: "2026-01-02T03:04:05Z".to_owned(),
         again: None,
         versions: [("etcd".to_owned(), "3.4.23".to_owned())].into(),
+        transport: Default::default(),
         guard: GuardDigest {
             sha256: "9".repeat(64),
         },

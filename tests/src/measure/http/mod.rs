@@ -1,4 +1,5 @@
-//! The HTTP guard: against malformed requests, against its own document, under a storm, and what it costs.
+//! The HTTP guard: in the kit's scenarios, against malformed requests, against its own document, under a storm, and what it
+//! costs.
 
 mod audit;
 mod bed;
@@ -7,11 +8,13 @@ mod cost;
 mod fuzz;
 mod openapi;
 mod raw;
+mod scenarios;
 mod storm;
 
 pub(super) use corpus::corpus;
 pub(super) use cost::cost;
 pub(super) use openapi::openapi;
+pub(super) use scenarios::scenarios;
 pub(super) use storm::storm;
 
 /// Whether `--trial` was given: the same on a small scale, whose figure is never a bar's.
