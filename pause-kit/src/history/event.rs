@@ -6,7 +6,7 @@ use super::committed::Commit;
 use super::observed::{At, Op, Presented, Reply, TokenNumber};
 use super::probe::Probe;
 use super::read::{Final, Read};
-use super::relay::Relay;
+use super::relay::{Relay, Withheld};
 
 macro_rules! events {
     ($( $(#[$doc:meta])* $kind:ident($body:ident), )*) => {
@@ -36,6 +36,8 @@ events! {
     Stop(Stop),
     /// The path kept bytes back; at the time when the first of them reached it.
     Hold(Hold),
+    /// The path kept an answer back; at the time when its first byte reached it.
+    Withheld(Withheld),
     /// A request lay unread in the resource's socket; at the time when that was seen.
     Queued(Queued),
     /// A backend was seen waiting for another one; at the time when that was seen.

@@ -53,5 +53,5 @@ pub use observed::{At, Op, Presented, Reply, TokenNumber};
 pub use probe::{Probe, ProbeKind};
 pub use read::{Final, Mark, Read};
 pub use recorder::Recorder;
-pub use relay::{Alteration, Relay};
+pub use relay::{Alteration, Answerer, Relay, Withheld};
 pub use run::{Attempt, Bounds, Clock, Exercise, GuardForm, Half, Outcome, Run};

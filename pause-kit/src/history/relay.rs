@@ -1,8 +1,8 @@
-//! Requests that the path itself sends.
+//! Requests that the path itself sends, and answers that it keeps back.
 
 use serde::{Deserialize, Serialize};
 
-use super::observed::Op;
+use super::observed::{At, Op};
 
 /// A request that the path sent to the resource on a connection of its own, from the bytes of one that had come to it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,4 +32,26 @@ pub enum Alteration {
     Malformed,
     /// It is empty, or lacks the token or the grant.
     Missing,
+}
+
+/// An answer on behalf of a request that the path kept back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Withheld {
+    /// The request.
+    pub op: Op,
+    /// Whose answer it is.
+    pub by: Answerer,
+    /// When it was let go. `None` when it never was.
+    pub released: Option<At>,
+}
+
+/// Who answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answerer {
+    /// PostgreSQL, to the resource.
+    Database,
+    /// The resource, to the holder.
+    Resource,
 }

@@ -154,6 +154,12 @@ pub enum Exercise {
         /// What was changed.
         how: Alteration,
     },
+    /// The stale attempt had arrived, and the database had answered the resource on its behalf, when that answer was held and
+    /// the resource stopped; inside the stop the lease ended, and the successor was granted, raised and wrote elsewhere.
+    Between,
+    /// A control: two writes were committed and neither was answered: the database's answer to one was held with the resource
+    /// stopped, the resource's answer to the other with the holder stopped. The next holder read both and wrote nothing.
+    LostAnswers,
     /// A control: a write that had been answered was sent again by the path, byte for byte, under the same live grant.
     Repeated,
     /// A control: the path held a live holder's write whole, sent it in every form of this alteration, and then let it go on.

@@ -6,7 +6,7 @@ use super::index::Index;
 use super::said::{Said, of_probe};
 use crate::history::{
     Alteration, At, Cause, Commit, DbAnswer, Event, Final, GrantRecord, History, Hold, Killed, Op, Probe,
-    ProbeKind, Queued, Read, Relay, Reply, Request, Restarted, Run, Stop, Waiting, Work,
+    ProbeKind, Queued, Read, Relay, Reply, Request, Restarted, Run, Stop, Waiting, Withheld, Work,
 };
 
 /// A body with its line and time.
@@ -108,6 +108,7 @@ pub(super) struct Facts<'h> {
     pub(super) killed: Vec<Seen<'h, Killed>>,
     pub(super) restarted: Vec<Seen<'h, Restarted>>,
     pub(super) relays: Vec<Seen<'h, Relay>>,
+    pub(super) withheld: Vec<Seen<'h, Withheld>>,
     pub(super) finals: Vec<Seen<'h, Final>>,
     pub(super) rights: Vec<Right<'h>>,
     /// Names that answers and others bear although no request does, with their lines; and requests that share a name.
@@ -141,6 +142,7 @@ impl<'h> Facts<'h> {
             killed: Vec::new(),
             restarted: Vec::new(),
             relays: Vec::new(),
+            withheld: Vec::new(),
             finals: Vec::new(),
             rights: Vec::new(),
             strays: Vec::new(),
@@ -295,6 +297,7 @@ impl<'h> Facts<'h> {
             Event::Final(body) => self.finals.push(Seen { line, at, body }),
             Event::Killed(body) => self.killed.push(Seen { line, at, body }),
             Event::Restarted(body) => self.restarted.push(Seen { line, at, body }),
+            Event::Withheld(body) => self.withheld.push(Seen { line, at, body }),
             Event::Relay(body) => self.relays.push(Seen { line, at, body }),
             Event::LeaseEnd(_) => {}
             // What speaks of a request is joined once all requests are known.
@@ -336,6 +339,7 @@ impl<'h> Facts<'h> {
             Event::Queued(queued) => &queued.op,
             Event::Waiting(waiting) => &waiting.op,
             Event::Relay(relay) => &relay.op,
+            Event::Withheld(answer) => &answer.op,
             _ => return,
         };
         let Some(place) = self.index.op(named) else {

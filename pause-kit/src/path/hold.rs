@@ -31,6 +31,7 @@ pub(crate) enum Point {
     Byte(usize),
     Now,
     Found(Finder),
+    Next(Finder),
 }
 
 impl Hold {
@@ -90,6 +91,15 @@ impl Hold {
             ..self
         }
     }
+
+    /// The same, but `find` sees only what has not been handed on when the hold is set, and what comes after it.
+    #[must_use]
+    pub fn from_next(self, find: impl Fn(&[u8]) -> Option<usize> + Send + Sync + 'static) -> Self {
+        Self {
+            point: Point::Next(Arc::new(find)),
+            ..self
+        }
+    }
 }
 
 impl fmt::Debug for Hold {
@@ -98,6 +108,7 @@ impl fmt::Debug for Hold {
             Point::Byte(offset) => format!("byte {offset}"),
             Point::Now => "now".to_owned(),
             Point::Found(_) => "what is found".to_owned(),
+            Point::Next(_) => "what is found next".to_owned(),
         };
         f.debug_struct("Hold")
             .field("direction", &self.direction)

@@ -72,8 +72,8 @@ struct FlowControl {
     taken: usize,
     /// Holds in force: which one, and how many bytes it lets through.
     limits: Vec<(usize, usize)>,
-    /// Holds in force that have not found their place yet.
-    finders: Vec<(usize, Finder)>,
+    /// Holds in force that have not found their place yet, and from which byte on they look.
+    finders: Vec<(usize, Finder, usize)>,
 }
 
 /// What a writer does next.
@@ -264,7 +264,7 @@ impl State {
         for control in &mut self.controls {
             for flow in [&mut control.to_resource, &mut control.to_holder] {
                 flow.limits.retain(|&(hold, _)| hold != id);
-                flow.finders.retain(|&(hold, _)| hold != id);
+                flow.finders.retain(|&(hold, ..)| hold != id);
             }
         }
         self.wake_every_connection();
@@ -312,7 +312,11 @@ impl State {
             Point::Byte(offset) => control.limits.push((id, offset.max(gone))),
             Point::Now => control.limits.push((id, gone)),
             Point::Found(find) => {
-                control.finders.push((id, find));
+                control.finders.push((id, find, 0));
+                self.place_found(number, direction);
+            }
+            Point::Next(find) => {
+                control.finders.push((id, find, gone));
                 self.place_found(number, direction);
             }
         }
@@ -324,9 +328,9 @@ impl State {
         let control = self.controls[number.index()].flow_mut(direction);
         let gone = flow.forwarded().max(control.taken);
         let FlowControl { limits, finders, .. } = control;
-        finders.retain(|(id, find)| match find(&flow.bytes) {
+        finders.retain(|(id, find, from)| match find(&flow.bytes[*from..]) {
             Some(offset) => {
-                limits.push((*id, offset.max(gone)));
+                limits.push((*id, (from + offset).max(gone)));
                 false
             }
             None => true,

@@ -130,9 +130,14 @@ fn predicted(scenario: ScenarioId) -> &'static [Invariant] {
         | ScenarioId::S67
         | ScenarioId::S69 => &[Invariant::RealTimeRefusal],
         ScenarioId::S04 | ScenarioId::S04b => &[Invariant::LostUpdate],
-        ScenarioId::S12 | ScenarioId::S18 | ScenarioId::S37 | ScenarioId::S47 | ScenarioId::S48 => &[],
+        ScenarioId::S12
+        | ScenarioId::S18
+        | ScenarioId::S28
+        | ScenarioId::S37
+        | ScenarioId::S47
+        | ScenarioId::S48 => &[],
         ScenarioId::S05 => &[Invariant::RealTimeRefusal, Invariant::DelayedPacket],
-        ScenarioId::S07 | ScenarioId::S29 => &[Invariant::DelayedPacket],
+        ScenarioId::S07 | ScenarioId::S24 | ScenarioId::S29 => &[Invariant::DelayedPacket],
         ScenarioId::S26 => &[Invariant::BoundedBlock],
     }
 }

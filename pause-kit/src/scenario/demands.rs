@@ -38,6 +38,8 @@ impl ScenarioId {
             ScenarioId::S07 | ScenarioId::S29 => Exercise::Held,
             ScenarioId::S09 => Exercise::Replayed,
             ScenarioId::S17 => Exercise::InTurn,
+            ScenarioId::S24 => Exercise::Between,
+            ScenarioId::S28 => Exercise::LostAnswers,
             ScenarioId::S12 => Exercise::KeptAlive { ttl_ns },
             ScenarioId::S18 => Exercise::ShortPause { ttl_ns },
             ScenarioId::S21 => Exercise::Restarted,
@@ -71,6 +73,9 @@ impl ScenarioId {
                 Attempt::new("H1-write-3", Outcome::Legal),
                 Attempt::new("H1-write-4", Outcome::Refused),
             ],
+            ScenarioId::S28 => ["H1-write-1", "H1-write-2"]
+                .map(|op| Attempt::new(op, Outcome::Unknown))
+                .into(),
             ScenarioId::S37 => ["H1-write-2", "H1-write-3"]
                 .map(|op| Attempt::new(op, Outcome::Legal))
                 .into(),

@@ -64,8 +64,12 @@ scenarios! {
     S18 = "S18" "control: a pause shorter than the TTL",
     /// A holder killed with its write on disk and started again with its old grant.
     S21 = "S21" "holder killed and started again with its old grant from disk",
+    /// The resource stopped after the token has passed its door and before anything is written.
+    S24 = "S24" "resource stopped between its check and its write",
     /// A holder stopped idle in its own database transaction.
     S26 = "S26" "holder stopped idle in its transaction",
+    /// A control: writes that are committed and whose answers are lost, before the reply and with the reply in flight.
+    S28 = "S28" "control: committed, and the answer lost on its way",
     /// A request whose headers arrive before the takeover and whose body comes after it.
     S29 = "S29" "request held between its headers and its body",
     /// The resource killed and started again between the takeover and the late write.
@@ -92,7 +96,12 @@ impl ScenarioId {
     pub fn is_control(self) -> bool {
         matches!(
             self,
-            ScenarioId::S12 | ScenarioId::S18 | ScenarioId::S37 | ScenarioId::S47 | ScenarioId::S48
+            ScenarioId::S12
+                | ScenarioId::S18
+                | ScenarioId::S28
+                | ScenarioId::S37
+                | ScenarioId::S47
+                | ScenarioId::S48
         )
     }
 
@@ -149,9 +158,12 @@ impl ScenarioId {
     /// The kinds of holders that it needs beside the plain one.
     pub fn variants(self) -> &'static [Variant] {
         match self {
-            ScenarioId::S03 | ScenarioId::S09 | ScenarioId::S17 | ScenarioId::S35 | ScenarioId::S37 => {
-                &[Variant::Again]
-            }
+            ScenarioId::S03
+            | ScenarioId::S09
+            | ScenarioId::S17
+            | ScenarioId::S28
+            | ScenarioId::S35
+            | ScenarioId::S37 => &[Variant::Again],
             ScenarioId::S04b => &[Variant::Unraised],
             ScenarioId::S21 => &[Variant::Journal],
             _ => &[],
@@ -171,6 +183,8 @@ impl ScenarioId {
             ScenarioId::S05
                 | ScenarioId::S07
                 | ScenarioId::S09
+                | ScenarioId::S24
+                | ScenarioId::S28
                 | ScenarioId::S29
                 | ScenarioId::S34
                 | ScenarioId::S35

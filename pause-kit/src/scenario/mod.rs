@@ -2,6 +2,7 @@
 
 mod acts;
 mod alter;
+mod answers;
 mod arrival;
 mod clock;
 mod demands;

@@ -3,7 +3,7 @@
 use super::half::{Assignment, Finished, Ground, Half};
 use super::trouble::Trouble;
 use super::{
-    ScenarioId, from_disk, held_request, idle_transaction, late_send, legal_gap, relayed, replicas,
+    ScenarioId, answers, from_disk, held_request, idle_transaction, late_send, legal_gap, relayed, replicas,
     short_pause, stale_read, stopped_resource, two_stopped,
 };
 use crate::probes;
@@ -24,7 +24,9 @@ pub(crate) async fn play<'a>(ground: Ground<'a>, task: Assignment<'a>) -> Result
         ScenarioId::S17 => two_stopped::play(&half).await,
         ScenarioId::S18 => short_pause::play(&half).await,
         ScenarioId::S21 => from_disk::play(&half).await,
+        ScenarioId::S24 => answers::stopped_between(&half).await,
         ScenarioId::S26 => idle_transaction::play(&half).await,
+        ScenarioId::S28 => answers::lost(&half).await,
         ScenarioId::S34 => replicas::restarted(&half).await,
         ScenarioId::S35 => replicas::late_on_each(&half).await,
         ScenarioId::S37 => relayed::once_more(&half).await,

@@ -48,6 +48,9 @@ impl Answered {
             (Some(_), true, _) if facts.is_rightful(op) => (Tone::Right, Head::Arrives),
             (Some(_), true, _) => (Tone::Wrong, Head::Through),
             (Some(Outcome::Legal), ..) if matches!(said, Some(Said::Stored)) => (Tone::Right, Head::Arrives),
+            (Some(Outcome::Unknown), ..) if matches!(said, Some(Said::Unknown) | None) => {
+                (Tone::Right, Head::Kept)
+            }
             _ if facts.is_refused_in_vain(op) => (Tone::Wrong, Head::Through),
             (Some(Outcome::Legal), _, true) => (Tone::Wrong, Head::Wall),
             (Some(_), _, true) => (Tone::Right, Head::Wall),

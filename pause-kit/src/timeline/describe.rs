@@ -1,7 +1,7 @@
 //! One line of a history in words, with everything in full: what a reader compares with the file.
 
 use super::words::{clock, count};
-use crate::history::{Alteration, At, Change, Event, Presented, ProbeKind, Reply, Work};
+use crate::history::{Alteration, Answerer, At, Change, Event, Presented, ProbeKind, Reply, Work};
 
 /// What the line says.
 pub(super) fn describe(event: &Event) -> String {
@@ -42,6 +42,15 @@ pub(super) fn describe(event: &Event) -> String {
         ),
         Event::Killed(killed) => format!("{} (pid {}) killed", killed.target, killed.pid),
         Event::Restarted(again) => format!("{} started again as pid {}", again.target, again.pid),
+        Event::Withheld(answer) => format!(
+            "{}: the answer of {} held on the path, {}",
+            answer.op,
+            match answer.by {
+                Answerer::Database => "PostgreSQL to the resource",
+                Answerer::Resource => "the resource",
+            },
+            when(answer.released, "let go")
+        ),
         Event::Relay(relay) => {
             let how = altered(relay.how).map_or_else(String::new, |how| format!(", {how}"));
             format!("{}: the path sends {} again{how}", relay.op, relay.of)

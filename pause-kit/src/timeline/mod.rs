@@ -22,6 +22,7 @@ mod deeds;
 mod describe;
 mod facts;
 mod html;
+mod kept;
 mod moments;
 mod own;
 mod page;

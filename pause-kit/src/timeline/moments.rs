@@ -43,6 +43,10 @@ pub(super) fn moments<'h>(facts: &Facts<'h>) -> Vec<Moment<'h>> {
                 moments.push(begins);
                 moments.extend(hold.released.map(ends));
             }
+            Event::Withheld(answer) => {
+                moments.push(begins);
+                moments.extend(answer.released.map(ends));
+            }
             _ => moments.push(begins),
         }
     }

@@ -260,6 +260,7 @@ impl<'a> Article<'a> {
             Head::Through => "let in",
             Head::Arrives if half.facts.said(op) == Some(Said::Stored) => "known already",
             Head::Arrives => "accepted, rightly",
+            Head::Kept if half.facts.said(op).is_none() => "not known",
             Head::Kept => "not done",
         });
         html.raw("</b><small>")

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use super::around::{asked, with_waits};
 use super::attempt::{Answered, target};
-use super::describe::altered;
 use super::facts::Facts;
+use super::kept::{sent_again, withheld};
 use super::moments::{Moment, merged, moments};
 use super::step::{Head, Lane, State, Step, Tone};
 use super::words::{Tokens, capital, count, length, times};
-use crate::history::{Alteration, At, Event, Op, Read, Request, Work};
+use crate::history::{At, Event, Op, Read, Request, Work};
 
 /// The steps of one half.
 pub(super) fn steps(facts: &Facts<'_>, tokens: &Tokens) -> Vec<Step> {
@@ -114,6 +114,11 @@ impl<'h> Drawing<'_, 'h> {
                         .state(Lane::Path, State::Holds)
                         .tone(Tone::Disturbed)
                 }
+            }
+            Event::Withheld(answer) => {
+                let request = self.facts.request(&answer.op).map(|(_, request)| request);
+                let what = request.map_or_else(|| answer.op.to_string(), |request| self.what(request));
+                withheld(moment, answer, &what)
             }
             Event::Queued(queued) => {
                 let what = self
@@ -351,14 +356,6 @@ impl<'h> Drawing<'_, 'h> {
             _ => false,
         });
         words.next().is_some_and(|(first, ..)| *first == line)
-    }
-}
-
-/// What the path does when it sends a request itself.
-fn sent_again(what: &str, how: Alteration, token: &str) -> String {
-    match altered(how) {
-        Some(how) => format!("The path sends {what} again {how}"),
-        None => format!("The path sends {what} again, with {token}"),
     }
 }
 

@@ -7,7 +7,7 @@ use super::facts::Facts;
 use super::step::{Head, Lane};
 use super::words::{Tokens, by_weight, capital, count, length, rule, times};
 use crate::evidence::{InvariantBroken, ScenarioEvidence, Verdict};
-use crate::history::{Alteration, At, Event, Half, Op, Reply};
+use crate::history::{Alteration, Answerer, At, Event, Exercise, Half, Op, Outcome, Reply};
 use crate::judge::Said;
 
 /// The sentences of one scenario: what was done, what came out with the guard, and what without it.
@@ -93,6 +93,27 @@ impl Teller<'_, '_> {
                     count(usize::try_from(hold.byte).unwrap_or(usize::MAX), "byte")
                 ))
             }
+            Event::Withheld(answer) => {
+                let (_, request) = self.facts.request(&answer.op)?;
+                let holder = &request.holder;
+                let committed = self.facts.run.exercise == Exercise::LostAnswers;
+                Some(match (answer.by, committed) {
+                    (Answerer::Database, false) => format!(
+                        "{holder} sent its write, and its token passed the door; PostgreSQL had begun the resource's \
+                         transaction, and its answer was held on its way."
+                    ),
+                    (Answerer::Database, true) => format!(
+                        "{holder} sent its write; it was committed, and PostgreSQL's answer was held on its way."
+                    ),
+                    (Answerer::Resource, _) => format!(
+                        "{holder} sent its write; it was committed and answered, and the answer was held on its way."
+                    ),
+                })
+            }
+            Event::Unanswered(lost) if self.facts.run.exercise == Exercise::LostAnswers => {
+                let (_, request) = self.facts.request(&lost.op)?;
+                Some(format!("{} was cut off without an answer.", request.holder))
+            }
             Event::Queued(queued) => {
                 let (_, request) = self.facts.request(&queued.op)?;
                 let whose = match queued.target.as_str() {
@@ -122,7 +143,10 @@ impl Teller<'_, '_> {
 
     /// Each late attempt, at the time of its answer.
     fn attempts(&self) -> Vec<Told> {
-        let attempts: Vec<&Op> = self.facts.attempts().into_iter().map(|(op, _)| op).collect();
+        let attempts = self.facts.attempts().into_iter();
+        // What is to stay unknown is told by what kept its answer.
+        let attempts = attempts.filter(|(_, expected)| *expected != Outcome::Unknown);
+        let attempts: Vec<&Op> = attempts.map(|(op, _)| op).collect();
         let mut told = Vec::new();
         let mut rest = attempts.as_slice();
         while let Some((op, others)) = rest.split_first() {
@@ -186,6 +210,9 @@ impl Teller<'_, '_> {
             match event {
                 Event::Hold(hold) if is_op(&hold.op) => {
                     came = Some(format!("Then the rest of {holder}'s write arrived, {token}"))
+                }
+                Event::Withheld(answer) if is_op(&answer.op) => {
+                    came = Some(format!("The resource went on with {holder}'s write, {token}"));
                 }
                 Event::Queued(queued) if is_op(&queued.op) => {
                     came = Some(format!(

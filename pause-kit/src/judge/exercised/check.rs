@@ -1,7 +1,7 @@
 //! Whether the run went through what its scenario is about: invariant 15.
 
 use super::pause::void;
-use super::{control, one, reads, relayed, several};
+use super::{answers, control, one, reads, relayed, several};
 use crate::history::{Exercise, Stop};
 use crate::judge::facts::{Facts, Seen};
 use crate::judge::probes;
@@ -20,6 +20,8 @@ pub(in crate::judge) fn exercised(facts: &Facts<'_>) -> Vec<Violation> {
         Exercise::FenceThenRead => reads::fence_then_read(facts),
         Exercise::LegalGap => several::legal_gap(facts),
         Exercise::InTurn => several::in_turn(facts),
+        Exercise::Between => answers::between(facts),
+        Exercise::LostAnswers => answers::lost(facts),
         Exercise::Replayed => relayed::replayed(facts),
         Exercise::Altered { how } => relayed::altered(facts, how),
         Exercise::Repeated => relayed::repeated(facts),

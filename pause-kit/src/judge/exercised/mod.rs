@@ -1,5 +1,6 @@
 //! Whether the run counts: invariants 15 and 16.
 
+mod answers;
 mod check;
 mod clock;
 mod control;

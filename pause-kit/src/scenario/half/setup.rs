@@ -236,10 +236,10 @@ async fn columns(sql: &tokio_postgres::Client, writes: &LedgerWrites, at: Place)
     Ok(())
 }
 
-/// S05 needs a second process of the resource, because its first one stands still; S35 is about two.
+/// S05, S24 and S28 need a second process of the resource, because their first one stands still; S35 is about two.
 fn replicas_of(scenario: ScenarioId) -> usize {
     match scenario {
-        ScenarioId::S05 | ScenarioId::S35 => 2,
+        ScenarioId::S05 | ScenarioId::S24 | ScenarioId::S28 | ScenarioId::S35 => 2,
         _ => 1,
     }
 }

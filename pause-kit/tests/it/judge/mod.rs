@@ -1,5 +1,6 @@
 //! The judge on histories made by hand.
 
+pub(crate) mod answers;
 pub(crate) mod forms;
 mod good;
 mod mutants;

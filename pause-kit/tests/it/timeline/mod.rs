@@ -1,5 +1,6 @@
 //! The page of a run, drawn from histories made by hand.
 
+mod answers;
 mod page;
 mod relayed;
 mod story;
