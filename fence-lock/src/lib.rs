@@ -77,7 +77,8 @@ pub use memory::{StoreMemory, StoreMemoryError};
 pub use postgres::{INSTALL, PostgresConnectError, PostgresStore, SqlFile};
 pub use session::{Session, SessionConfig};
 pub use store::{
-    Attempt, Lease, LockStore, Minted, Release, Renewals, SessionId, SessionIdError, SessionRegistry,
+    Attempt, FRESH_FOR, Lease, LockStore, Minted, Release, Renewals, SessionId, SessionIdError,
+    SessionRegistry,
 };
 pub use tls::Tls;
 pub use witness::{Claim, Witness, WitnessError};

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fence_core::{ClassName, GrantId, Token, Ttl};
 use futures_util::future::BoxFuture;
@@ -14,6 +14,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{AcquireError, OpenError, RenewError, StoreError};
 use crate::keys::Keys;
+
+/// How long ago, at most, a store may have learned that a grant was there when it hands the grant out without another look:
+/// 100 ms.
+///
+/// A hold is looked after by its session's deadline, which comes 250 ms at least before the lease can run out. So within this
+/// time only a revoke can end a lease, as it can in the moment after the hold was handed out.
+pub const FRESH_FOR: Duration = Duration::from_millis(100);
 
 /// Leases: one for each process, however many holds attach to it.
 pub trait SessionRegistry: Send + Sync {
@@ -49,8 +56,9 @@ pub trait LockStore: SessionRegistry {
     fn most_keys(&self) -> usize;
 
     /// Waits for the locks of all the attempt's keys and grants them, all in one step and with one token, or none. While
-    /// it waits it holds none of them. Waiters are served in the order in which they queued, key by key. The token comes from the one step that granted; before it is handed out the store
-    /// has confirmed, after the fact, that the grant is there and belongs to the session's living lease.
+    /// it waits it holds none of them. Waiters are served in the order in which they queued, key by key. The token comes from the one step that granted. Where the
+    /// answer of that step took longer than [`FRESH_FOR`], the store looks, before it hands the token out, whether the grant is
+    /// still there and belongs to the session's living lease.
     fn acquire<'a>(&'a self, attempt: &'a Attempt) -> BoxFuture<'a, Result<Minted, AcquireError>>;
 
     /// Makes sure that an attempt, whose `acquire` failed or was dropped, holds nothing and never will while the session

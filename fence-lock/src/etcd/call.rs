@@ -20,14 +20,14 @@ impl EtcdStore {
     /// A transaction whose answer's age does not matter, or is looked at by the caller.
     pub(super) async fn txn_unchecked(&self, txn: Txn) -> Result<TxnResponse, StoreError> {
         for _ in 1..self.inner.members.count() {
-            let mut client = self.client_in_turn().await?;
+            let mut client = self.keys_in_turn().await?;
             match self.bounded(client.txn(txn.clone())).await {
                 // Nothing was sent, and the next member may be there.
                 Err(error) if never_sent(&error) => {}
                 answer => return answer,
             }
         }
-        let mut client = self.client_in_turn().await?;
+        let mut client = self.keys_in_turn().await?;
         self.bounded(client.txn(txn)).await
     }
 
@@ -49,14 +49,14 @@ impl EtcdStore {
         options: Option<GetOptions>,
     ) -> Result<GetResponse, StoreError> {
         for _ in 1..self.inner.members.count() {
-            let mut client = self.client_in_turn().await?;
+            let mut client = self.keys_in_turn().await?;
             match self.bounded(client.get(key.clone(), options.clone())).await {
                 // A read may be asked again, of the next member.
                 Err(StoreError::Unreachable { .. }) => {}
                 answer => return answer,
             }
         }
-        let mut client = self.client_in_turn().await?;
+        let mut client = self.keys_in_turn().await?;
         self.bounded(client.get(key, options)).await
     }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
-use etcd_client::{Certificate, Client, ConnectOptions, Error, Identity, TlsOptions};
+use etcd_client::{Certificate, Client, ConnectOptions, Error, Identity, KvClient, TlsOptions};
 use fence_core::TierName;
 
 use super::EtcdStore;
@@ -152,23 +152,35 @@ impl Members {
             .compare_exchange(turn, turn.wrapping_add(1), Ordering::SeqCst, Ordering::SeqCst);
     }
 
-    fn known(&self) -> (Client, usize) {
-        self.client.read().unwrap_or_else(PoisonError::into_inner).clone()
+    /// What is wanted of the client of the member whose turn it is; nothing where that is not made yet.
+    fn known<T>(&self, wanted: impl Fn(&Client) -> T) -> Option<T> {
+        let known = self.client.read().unwrap_or_else(PoisonError::into_inner);
+        let (client, made_in) = &*known;
+        (*made_in == self.turn()).then(|| wanted(client))
     }
 }
 
 impl EtcdStore {
     /// The client of the member whose turn it is, made anew where the turn has moved.
     pub(super) async fn client_in_turn(&self) -> Result<Client, StoreError> {
+        self.in_turn(Client::clone).await
+    }
+
+    /// Its part for keys, which is cheaper to clone.
+    pub(super) async fn keys_in_turn(&self) -> Result<KvClient, StoreError> {
+        self.in_turn(Client::kv_client).await
+    }
+
+    async fn in_turn<T>(&self, wanted: impl Fn(&Client) -> T) -> Result<T, StoreError> {
         let members = &self.inner.members;
-        let (client, made_in) = members.known();
-        if made_in == members.turn() {
-            return Ok(client);
+        if let Some(wanted) = members.known(&wanted) {
+            return Ok(wanted);
         }
         let client = self.new_client().await?;
+        let wanted = wanted(&client);
         let mut known = members.client.write().unwrap_or_else(PoisonError::into_inner);
-        *known = (client.clone(), members.turn());
-        Ok(client)
+        *known = (client, members.turn());
+        Ok(wanted)
     }
 
     /// A client with connections of its own.

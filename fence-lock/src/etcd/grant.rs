@@ -1,9 +1,8 @@
-//! The grant: one transaction, and the confirmation after it.
+//! The grant: one transaction, and a look at what became of it where its answer was slow.
 
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
-use etcd_client::{Compare, CompareOp, GetOptions, PutOptions, Txn, TxnOp, TxnOpResponse, TxnResponse};
+use etcd_client::{Compare, CompareOp, PutOptions, ResponseHeader, Txn, TxnOp, TxnOpResponse, TxnResponse};
 use fence_core::{Revision, Token};
 
 use super::EtcdStore;
@@ -13,14 +12,7 @@ use super::layout::LockKeys;
 use super::lease::lease_id;
 use crate::clock::{BootClock, Clock as _};
 use crate::error::{AcquireError, StoreError};
-use crate::store::{Attempt, LockStore, Minted};
-
-/// Up to so many keys, the transaction that cannot grant takes the places in the queues by itself: 2 n + 3 comparisons and,
-/// one level deeper, n puts, of which etcd allows 128 together. With more keys, a second transaction does.
-const QUEUES_AT_ONCE: usize = 41;
-
-/// An answer that took less was under way for less than any holder keeps as a margin.
-const QUICK: Duration = Duration::from_millis(100);
+use crate::store::{Attempt, FRESH_FOR, LockStore, Minted};
 
 /// Where an attempt stands after a transaction.
 pub(super) enum Turn {
@@ -52,8 +44,11 @@ impl EtcdStore {
                     if self.inner.doubt.is_raised() {
                         self.look_again().await?;
                     }
-                    let quick = asked.until(BootClock.now()) < QUICK;
-                    return self.confirm(attempt, minted, quick).await;
+                    // That the grant was there is known from the answer itself, and is as old as the question at most.
+                    if asked.until(BootClock.now()) < FRESH_FOR {
+                        return Ok(minted);
+                    }
+                    return self.confirm(attempt, minted).await;
                 }
                 Turn::Queued(since) => place = Some(since),
                 Turn::Again => {}
@@ -82,7 +77,7 @@ impl EtcdStore {
         }
     }
 
-    /// The grant's transaction. Without a place in the queue it takes one if it cannot grant.
+    /// The grant's transaction; without a place in the queue, and where it cannot grant, one more that takes a place.
     async fn try_grant(
         &self,
         attempt: &Attempt,
@@ -101,53 +96,51 @@ impl EtcdStore {
             let minted = mint(in_force, revision(answer.header()))?;
             return Ok(Turn::Granted(minted));
         }
-        let otherwise = self.otherwise(attempt, seen, &answer)?;
-        match (place, otherwise) {
-            // The place was ours before, and waiting shows whether it still is.
-            (Some(since), _) => Ok(Turn::Queued(since)),
-            (None, Otherwise::Queued(since)) => Ok(Turn::Queued(since)),
-            (None, Otherwise::EpochMoved) => Ok(Turn::Again),
-            (None, Otherwise::NotAsked) => self.enqueue(attempt, in_force).await,
+        match place {
+            None => self.enqueue(attempt, in_force).await,
+            Some(since) => {
+                self.why_not(attempt, seen, &answer)?;
+                // The place was ours before, and waiting shows whether it still is.
+                Ok(Turn::Queued(since))
+            }
         }
     }
 
+    /// Grants if nobody holds and nobody is ahead. What is compared first is what fails first where many wait: to compare a
+    /// queue, etcd reads all of it.
+    ///
+    /// Who waits has looked, and has seen nobody before its place. Whoever came since is behind it, so that nobody is ahead for
+    /// as long as the place is there.
     fn grant_txn(&self, attempt: &Attempt, in_force: &InForce, place: Option<i64>) -> Txn {
-        let (mut when, mut grant) = (self.still(attempt, in_force), Vec::new());
-        for (keys, record) in self.inner.layout.each(attempt) {
+        let (mut when, mut grant) = (Vec::new(), Vec::new());
+        let each = self.inner.layout.each(attempt);
+        for (keys, _) in &each {
             when.push(Compare::create_revision(keys.held(), CompareOp::Equal, 0));
-            let nobody_ahead = match place {
-                None => Compare::create_revision(keys.queue(), CompareOp::Equal, 0),
-                Some(since) => Compare::create_revision(keys.queue(), CompareOp::Greater, since - 1),
-            };
-            when.push(nobody_ahead.with_prefix());
+        }
+        when.extend(self.still(attempt, in_force));
+        for (keys, record) in each {
+            when.push(match place {
+                None => Compare::create_revision(keys.queue(), CompareOp::Equal, 0).with_prefix(),
+                Some(since) => {
+                    Compare::create_revision(keys.place(attempt.grant_id()), CompareOp::Equal, since)
+                }
+            });
             grant.push(TxnOp::put(keys.held(), record, with_lease(attempt)));
             if place.is_some() {
                 grant.push(TxnOp::delete(keys.place(attempt.grant_id()), None));
             }
         }
-        let mut otherwise = self.look(attempt);
-        if place.is_none() && attempt.keys().count() <= QUEUES_AT_ONCE {
-            otherwise.push(TxnOp::txn(self.enqueue_txn(attempt, in_force)));
+        let grant = Txn::new().when(when).and_then(grant);
+        match place {
+            // Taking a place shows why not.
+            None => grant,
+            Some(_) => grant.or_else(self.look(attempt)),
         }
-        Txn::new().when(when).and_then(grant).or_else(otherwise)
     }
 
-    /// Takes the place in the queues in a transaction of its own.
+    /// Takes a place in the queue of each key, in a transaction of its own.
     async fn enqueue(&self, attempt: &Attempt, in_force: &InForce) -> Result<Turn, AcquireError> {
         let seen = self.inner.seen.load(Ordering::SeqCst);
-        attempt.sending();
-        let enqueue = self.enqueue_txn(attempt, in_force).or_else(self.look(attempt));
-        let answer = self.txn_unchecked(enqueue).await?;
-        attempt.answered();
-        if answer.succeeded() {
-            self.check_revision(seen, answer.header())?;
-            return Ok(Turn::Queued(place_of(&answer)));
-        }
-        self.otherwise(attempt, seen, &answer)?;
-        Ok(Turn::Again)
-    }
-
-    fn enqueue_txn(&self, attempt: &Attempt, in_force: &InForce) -> Txn {
         let places: Vec<TxnOp> = self
             .inner
             .layout
@@ -155,7 +148,20 @@ impl EtcdStore {
             .into_iter()
             .map(|(keys, record)| TxnOp::put(keys.place(attempt.grant_id()), record, with_lease(attempt)))
             .collect();
-        Txn::new().when(self.still(attempt, in_force)).and_then(places)
+        let enqueue = Txn::new()
+            .when(self.still(attempt, in_force))
+            .and_then(places)
+            .or_else(self.look(attempt));
+        attempt.sending();
+        let answer = self.txn_unchecked(enqueue).await?;
+        attempt.answered();
+        if answer.succeeded() {
+            self.check_revision(seen, answer.header())?;
+            // Its revision is the create revision of every place.
+            return Ok(Turn::Queued(answer.header().map_or(0, ResponseHeader::revision)));
+        }
+        self.why_not(attempt, seen, &answer)?;
+        Ok(Turn::Again)
     }
 
     /// The epoch has not moved, the attempt was not given up, and where classes are placed, its class is placed here.
@@ -183,19 +189,14 @@ impl EtcdStore {
         ]
     }
 
-    /// Why there was no grant, from what the transaction looked at.
-    fn otherwise(
-        &self,
-        attempt: &Attempt,
-        seen: u64,
-        answer: &TxnResponse,
-    ) -> Result<Otherwise, AcquireError> {
+    /// Why a transaction did nothing, from what it looked at: an error, unless only the epoch moved.
+    fn why_not(&self, attempt: &Attempt, seen: u64, answer: &TxnResponse) -> Result<(), AcquireError> {
         let mut responses = answer.op_responses().into_iter();
-        let mut next_get = || match responses.next() {
+        let mut next = || match responses.next() {
             Some(TxnOpResponse::Get(read)) => read.kvs().first().cloned(),
             _ => None,
         };
-        let (epoch, cancelled, class) = (next_get(), next_get(), next_get());
+        let (epoch, cancelled, class) = (next(), next(), next());
         let in_force = self.adopt(seen, epoch.as_ref(), answer.header())?;
         if cancelled.is_some() {
             return Err(AcquireError::GivenUp);
@@ -207,32 +208,18 @@ impl EtcdStore {
                 tier: tier.clone(),
             });
         }
-        Ok(match responses.next() {
-            Some(TxnOpResponse::Txn(queued)) if queued.succeeded() => Otherwise::Queued(place_of(answer)),
-            Some(_) => Otherwise::EpochMoved,
-            None => Otherwise::NotAsked,
-        })
+        Ok(())
     }
 
-    /// A grant can be gone before its answer is here: the lease ran out, or was revoked. Only one that is there, each key
-    /// of it attached to this session's lease, since the revision that minted it, is handed out.
-    ///
-    /// After an answer that was quick, the member that gave it is asked for what it has, which costs the cluster nothing: no
-    /// lease runs out so soon. A member that stood still meanwhile does not know what it has missed, and its answer is not quick.
-    async fn confirm(&self, attempt: &Attempt, minted: Minted, quick: bool) -> Result<Minted, AcquireError> {
+    /// A grant can be gone before its answer is here: the lease ran out, or was revoked. One whose answer was slow is
+    /// handed out only if it is there, each key of it attached to this session's lease, since the revision that minted it.
+    async fn confirm(&self, attempt: &Attempt, minted: Minted) -> Result<Minted, AcquireError> {
         let each = self.inner.layout.each(attempt);
-        let reads = |options: Option<GetOptions>| {
-            let read = |(keys, _): &(LockKeys, Vec<u8>)| TxnOp::get(keys.held(), options.clone());
-            Txn::new().and_then(each.iter().map(read).collect::<Vec<_>>())
-        };
-        if quick {
-            let as_it_is_there = GetOptions::new().with_serializable();
-            let answer = self.txn_unchecked(reads(Some(as_it_is_there))).await?;
-            if is_there(attempt, minted, &each, &answer) {
-                return Ok(minted);
-            }
-        }
-        let answer = self.txn(reads(None)).await?;
+        let reads: Vec<TxnOp> = each
+            .iter()
+            .map(|(keys, _)| TxnOp::get(keys.held(), None))
+            .collect();
+        let answer = self.txn(Txn::new().and_then(reads)).await?;
         match is_there(attempt, minted, &each, &answer) {
             true => Ok(minted),
             false => Err(AcquireError::NotConfirmed),
@@ -260,23 +247,8 @@ fn is_there(attempt: &Attempt, minted: Minted, each: &[(LockKeys, Vec<u8>)], ans
             .all(|(response, (_, record))| ours(response, record))
 }
 
-/// Why a transaction did not grant.
-enum Otherwise {
-    /// It took a place in the queue, at this revision, instead.
-    Queued(i64),
-    /// It would have, had the epoch not moved.
-    EpochMoved,
-    /// It was not told to.
-    NotAsked,
-}
-
 fn with_lease(attempt: &Attempt) -> Option<PutOptions> {
     Some(PutOptions::new().with_lease(lease_id(attempt.session())))
-}
-
-/// The place in the queues that a transaction took: its revision, which is the create revision of every key there.
-fn place_of(answer: &TxnResponse) -> i64 {
-    answer.header().map_or(0, etcd_client::ResponseHeader::revision)
 }
 
 /// The token of a grant, from the revision of its one transaction.

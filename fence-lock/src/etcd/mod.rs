@@ -82,19 +82,27 @@ use layout::Layout;
 ///
 /// ```text
 /// if   create_revision(held) = 0
-///  and create_revision(every key under queue/) = 0      (in the queue since revision Q: > Q - 1)
 ///  and mod_revision(P/epoch) = M
 ///  and create_revision(cancel/G) = 0
 ///  and value(P/class/C) = the tier's name                (where the epoch record says that classes are placed)
-/// then put held with the session's lease                (in the queue: and delete queue/G)
-/// else if mod_revision(P/epoch) = M and create_revision(cancel/G) = 0 (and the class is placed)
-///      then put queue/G with the session's lease
+///  and create_revision(every key under queue/) = 0
+/// then put held with the session's lease
 /// ```
 ///
 /// When it succeeded, and only then, the token is `epoch * 2^48 + revision` with the transaction's revision, which is the
-/// create revision of `held`. Then read `held` again: the grant counts if it is there with that create revision and the
-/// session's lease. A waiter waits for the deletion of the last key under `queue/` older than its own, or, when there is
-/// none, of `held`, and tries again.
+/// create revision of `held`. The grant counts if the answer came within 100 ms, or else if `held`, read again, is there with that
+/// create revision and the session's lease. When it did not succeed, take a place, in a transaction of its own or as the `else` of
+/// this one:
+///
+/// ```text
+/// if   mod_revision(P/epoch) = M and create_revision(cancel/G) = 0 (and the class is placed)
+/// then put queue/G with the session's lease
+/// ```
+///
+/// With the place since revision `Q`, look for the last key under `queue/` that is older than it, and when there is none, for
+/// `held`; wait for that key's deletion, and look again. When there is none of either, or `held` that was waited for is gone, try
+/// again, with `create_revision(queue/G) = Q` in the place of the comparison of the whole queue, and delete `queue/G` as well:
+/// whoever came since is behind.
 ///
 /// To give up: put `cancel/G` unless everything sent was answered; then delete `queue/G`, and `held` if its value is this
 /// attempt's. To release: one transaction that, if `held` has the token's create revision and this attempt's value, puts

@@ -21,8 +21,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 enum Ahead {
     /// Nobody, and the lock is free.
     Nothing,
-    /// This key must go first; it was there at this revision.
-    Key { key: Vec<u8>, at: i64 },
+    /// This key must go first; it was there at this revision. Whether it is the last: then it is our turn once it went.
+    Key { key: Vec<u8>, at: i64, last: bool },
     /// Our own place is gone, and with it our lease.
     WeAreGone,
 }
@@ -35,11 +35,12 @@ impl EtcdStore {
             match self.ahead(attempt, since).await {
                 Ok(Ahead::Nothing) => return Ok(()),
                 Ok(Ahead::WeAreGone) => return Err(AcquireError::SessionOver),
-                Ok(Ahead::Key { key, at }) => {
-                    let watched =
-                        tokio::time::timeout(WATCH_FOR, self.until_deleted(attempt, key, at + 1)).await;
-                    if let Ok(Err(_)) = watched {
-                        tokio::time::sleep(PAUSE).await;
+                Ok(Ahead::Key { key, at, last }) => {
+                    match tokio::time::timeout(WATCH_FOR, self.until_deleted(attempt, key, at + 1)).await {
+                        // Whoever came since is behind us.
+                        Ok(Ok(true)) if last => return Ok(()),
+                        Ok(Err(_)) => tokio::time::sleep(PAUSE).await,
+                        Ok(Ok(_)) | Err(_) => {}
                     }
                 }
                 Err(error @ (StoreError::Refused { .. } | StoreError::Regressed { .. })) => {
@@ -79,12 +80,16 @@ impl EtcdStore {
                 TxnOpResponse::Get(read) => read.kvs().first().map(|kv| kv.key().to_vec()),
                 _ => None,
             });
-        Ok(found.map_or(Ahead::Nothing, |key| Ahead::Key { key, at }))
+        Ok(found.map_or(Ahead::Nothing, |key| {
+            let lock = self.inner.layout.lock(attempt.class(), attempt.keys().first());
+            let last = attempt.keys().count() == 1 && key == lock.held().as_bytes();
+            Ahead::Key { key, at, last }
+        }))
     }
 
     /// Watches a key from a revision on until it is deleted, or this attempt's own place is, or the watch ends. A lease takes all
-    /// of its places at once, so one of them tells.
-    async fn until_deleted(&self, attempt: &Attempt, key: Vec<u8>, from: i64) -> Result<(), StoreError> {
+    /// of its places at once, so one of them tells. Whether something was deleted.
+    async fn until_deleted(&self, attempt: &Attempt, key: Vec<u8>, from: i64) -> Result<bool, StoreError> {
         let lock = self.inner.layout.lock(attempt.class(), attempt.keys().first());
         let place = lock.place(attempt.grant_id());
         let mut client = self.client_in_turn().await?;
@@ -103,9 +108,9 @@ impl EtcdStore {
                 .iter()
                 .any(|event| event.event_type() == EventType::Delete);
             if gone || answer.canceled() {
-                return Ok(());
+                return Ok(gone);
             }
         }
-        Ok(())
+        Ok(false)
     }
 }

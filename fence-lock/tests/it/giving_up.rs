@@ -4,10 +4,14 @@ use std::time::Duration;
 
 use etcd_client::{EventType, GetOptions, WatchOptions};
 use fence_core::Ttl;
-use fence_lock::{AcquireError, EtcdStore, Session};
+use fence_lock::{AcquireError, EtcdStore, FRESH_FOR, Session};
 
 use crate::proxy::Proxy;
 use crate::support::{class, endpoint, fresh_prefix, key, raw, session, store_at, store_in};
+
+/// How many bytes are a whole transaction or its answer, and not what keeps a connection alive.
+const REQUEST: usize = 350;
+const ANSWER: usize = 64;
 
 /// Long enough that no keepalive comes in between.
 fn long() -> Ttl {
@@ -96,18 +100,56 @@ async fn a_given_up_grant_that_was_on_its_way_never_lands() {
         let session = session.clone();
         async move { session.acquire(&class(), &key("acct-1")).await }
     });
-    path.holds_requests(600).await;
+    path.holds_requests(REQUEST).await;
 
     // The connection is lost to the holder, not to etcd. The attempt is given up over another one …
     path.cut();
     let error = acquiring.await.unwrap().unwrap_err();
     assert!(matches!(error, AcquireError::Store(_)), "{error:?}");
     put_of(&prefix, "/cancel/", from + 1).await;
-    // … and only then the grant's transaction gets through. Its refusal holds the epoch record.
+    // … and only then the grant's transaction gets through.
     let before = path.answered();
     path.release_requests();
-    path.has_answered(before + 150).await;
+    path.has_answered(before + ANSWER).await;
     assert_eq!(in_the_way(&prefix).await, Vec::<String>::new());
+    takes_it_at_once(&direct).await;
+    session.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_given_up_place_that_was_on_its_way_is_never_taken() {
+    let prefix = fresh_prefix();
+    let direct = store_in(&prefix).await;
+    let hold = session(&direct)
+        .await
+        .acquire(&class(), &key("acct-1"))
+        .await
+        .unwrap();
+    let proxy = Proxy::to(&endpoint().await).await;
+    let session = through(&proxy, &prefix).await;
+    let from = revision().await;
+    let path = proxy.connection(0);
+    // It is told that the lock is held, and what it asks for then lies on the path: a place in the queue.
+    path.hold_answers();
+    let acquiring = tokio::spawn({
+        let session = session.clone();
+        async move { session.acquire(&class(), &key("acct-1")).await }
+    });
+    path.holds_answers(ANSWER).await;
+    path.hold_requests();
+    path.release_answers();
+    path.holds_requests(REQUEST).await;
+
+    path.cut();
+    let error = acquiring.await.unwrap().unwrap_err();
+    assert!(matches!(error, AcquireError::Store(_)), "{error:?}");
+    put_of(&prefix, "/cancel/", from + 1).await;
+    let before = path.answered();
+    path.release_requests();
+    path.has_answered(before + ANSWER).await;
+    let held = format!("{prefix}/lock/paydb.account/acct-1/held");
+    assert_eq!(in_the_way(&prefix).await, [held]);
+    let _ = hold.release().await.unwrap();
     takes_it_at_once(&direct).await;
     session.close().await.unwrap();
 }
@@ -212,6 +254,34 @@ async fn a_waiter_whose_lease_ends_in_the_queue_is_handed_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_waiter_whose_place_goes_with_the_holder_is_handed_nothing() {
+    let prefix = fresh_prefix();
+    let store = store_in(&prefix).await;
+    let _held = session(&store)
+        .await
+        .acquire(&class(), &key("acct-1"))
+        .await
+        .unwrap();
+    let waiter = session(&store).await;
+    let from = revision().await;
+    let waiting = tokio::spawn({
+        let waiter = waiter.clone();
+        async move { waiter.acquire(&class(), &key("acct-1")).await }
+    });
+    put_of(&prefix, "/queue/", from + 1).await;
+    // Somebody clears the lock away, waiters and all, in one step.
+    let all = etcd_client::DeleteOptions::new().with_prefix();
+    let lock = format!("{prefix}/lock/paydb.account/acct-1/");
+    raw().await.delete(lock, Some(all)).await.unwrap();
+    let outcome = tokio::time::timeout(Duration::from_secs(15), waiting)
+        .await
+        .unwrap()
+        .unwrap();
+    assert!(matches!(outcome, Err(AcquireError::SessionOver)), "{outcome:?}");
+    takes_it_at_once(&store).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_grant_whose_lease_died_before_its_answer_came_is_not_handed_out() {
     let prefix = fresh_prefix();
     let direct = store_in(&prefix).await;
@@ -229,6 +299,8 @@ async fn a_grant_whose_lease_died_before_its_answer_came_is_not_handed_out() {
     raw().await.lease_revoke(lease).await.unwrap();
     let next = session(&direct).await;
     let hold = next.acquire(&class(), &key("acct-1")).await.unwrap();
+    // What a quick answer says is believed.
+    tokio::time::sleep(FRESH_FOR).await;
     path.release_answers();
     let outcome = acquiring.await.unwrap();
     assert!(matches!(outcome, Err(AcquireError::NotConfirmed)), "{outcome:?}");

@@ -17,6 +17,7 @@ mod lost_history;
 mod postgres;
 mod proxy;
 mod reaching;
+mod requests;
 mod running;
 mod support;
 mod witness;

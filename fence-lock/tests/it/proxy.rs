@@ -123,6 +123,11 @@ impl Connection {
         reaches(&self.requests_held, bytes).await;
     }
 
+    /// Waits until so many bytes of answers lie here.
+    pub(crate) async fn holds_answers(&self, bytes: usize) {
+        reaches(&self.answers_held, bytes).await;
+    }
+
     /// How many bytes of requests lie here.
     pub(crate) fn requests_held(&self) -> usize {
         *self.requests_held.borrow()

@@ -275,10 +275,11 @@ async fn postgresql_is_reached_under_tls_and_only_where_its_certificate_is_right
         .unwrap();
     store.install().await.unwrap();
     store.init(Epoch::FIRST, "a test").await.unwrap();
-    // Waiters' connections too.
+    // Waiters' connections too, of sessions that a busy machine does not fence.
+    let ttl = Ttl::from_secs(20).unwrap();
     let (first, second) = (
-        Session::open(store.clone(), Ttl::MIN).await.unwrap(),
-        Session::open(store, Ttl::MIN).await.unwrap(),
+        Session::open(store.clone(), ttl).await.unwrap(),
+        Session::open(store, ttl).await.unwrap(),
     );
     let hold = first.acquire(&class(), &key("acct-1")).await.unwrap();
     let waiting = tokio::spawn(async move {

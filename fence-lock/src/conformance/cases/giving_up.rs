@@ -6,6 +6,7 @@ use crate::conformance::bench::{Place, Wire};
 use crate::conformance::case::{Failure, Outcome};
 use crate::conformance::client::{Member, Waiting, give_up, key, member, promise};
 use crate::error::AcquireError;
+use crate::store::FRESH_FOR;
 
 /// A lease that needs no renewal in the time of a case, on a client that has been in touch before.
 async fn behind(wire: &dyn Wire) -> Result<Member, Failure> {
@@ -86,6 +87,8 @@ pub(super) async fn lost_before_confirmed(place: &dyn Place) -> Outcome {
     // An operator ends the lease, and the lock goes to somebody else.
     crate::conformance::client::close(&next.store, &late.id).await?;
     let grant = next.acquire(key("acct-1")).await?;
+    // What a quick answer says may be believed.
+    tokio::time::sleep(FRESH_FOR).await;
     wire.let_go().await?;
     let outcome = acquiring.outcome().await?;
     promise!(

@@ -56,7 +56,7 @@ cases! {
     "given-up-place", giving_up::place,
         "a place in the queue that was given up on its way is never taken";
     "lost-before-confirmed", giving_up::lost_before_confirmed,
-        "a grant whose lease ended before its answer came is handed to nobody";
+        "a grant whose lease ended while its answer was held up is handed to nobody";
     "session-loss", session::loss,
         "a session that is ended takes every hold and every place with it, and is told so";
     "session-lapse", session::lapse,

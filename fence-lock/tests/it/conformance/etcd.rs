@@ -14,7 +14,7 @@ use crate::support::{endpoint, fresh_prefix, raw, store_at, store_in};
 
 /// A grant's transaction is longer than the first; so is its answer than the second, and pings and settings are shorter.
 const SIZES: Sizes = Sizes {
-    request: 600,
+    request: 350,
     answer: 64,
 };
 

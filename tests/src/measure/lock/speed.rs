@@ -38,7 +38,9 @@ impl Tally {
 }
 
 pub(crate) fn lock_speed() -> Result<Figure, Failure> {
-    block_on(run()).map_err(|error| super::chain(error.as_ref()).into())
+    // On a worker, as a server's requests are, and not on the thread that started them.
+    let measured = block_on(async { tokio::spawn(run()).await? });
+    measured.map_err(|error| super::chain(error.as_ref()).into())
 }
 
 async fn run() -> Result<Figure, Failure> {
