@@ -58,12 +58,14 @@ pub(super) fn reached(proof: &ClassProof, target: &Target, at: &At) -> Result<()
             return step.fault(format!("a request {needs}, or prepare by sql"));
         }
     }
-    let late = proof.scenarios.iter().position(|one| *one == ScenarioId::S05);
+    // In these the token has left the path before the late write's successor is granted.
+    let gone = [ScenarioId::S05, ScenarioId::S24, ScenarioId::S29];
+    let late = proof.scenarios.iter().position(|one| gone.contains(one));
     if let (Some(Defeat::FresherToken), Some(index)) = (target.defeat, late) {
         return at.key("scenarios").index(index).fault(format!(
-            "in S05 the late write has left the path before its successor is granted, so that no fresher token can be given \
-             to it; leave S05 out, or give target \"{}\" a defeat_sql",
-            proof.target
+            "in {} the late write's token has left the path before its successor is granted, so that no fresher one can be \
+             given to it; leave {} out, or give target \"{}\" a defeat_sql",
+            proof.scenarios[index], proof.scenarios[index], proof.target
         ));
     }
     if target.defeat == Some(Defeat::FresherToken) && proof.front.is_none() {

@@ -104,7 +104,7 @@ type Mistake = (
     &'static [&'static str],
 );
 
-const MISTAKES: [Mistake; 14] = [
+const MISTAKES: [Mistake; 16] = [
     // Found before anything starts.
     (
         "python-http",
@@ -129,6 +129,22 @@ const MISTAKES: [Mistake; 14] = [
         "defeat = \"fresher-token\"",
         "target = \"library\"",
         &["no front", "defeat_sql"],
+    ),
+    (
+        "python-http",
+        "fence.toml",
+        "scenarios = [\"S01\"",
+        "scenarios = [\"S05\", \"S01\"",
+        "scenarios = ",
+        &["in S05", "leave S05 out", "defeat_sql"],
+    ),
+    (
+        "python-http",
+        "fence.toml",
+        "scenarios = [\"S01\"",
+        "scenarios = [\"S29\", \"S01\"",
+        "scenarios = ",
+        &["in S29", "leave S29 out", "defeat_sql"],
     ),
     (
         "python-http",
