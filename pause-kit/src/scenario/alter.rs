@@ -2,14 +2,16 @@
 
 use super::grants::Granted;
 use crate::history::{Alteration, Op};
+use crate::wire::http::with_field;
 
 /// The field's name; fields are compared without regard to case.
-const FIELD: &[u8] = b"fencing-token";
+const FIELD: &str = "Fencing-Token";
 
 /// A request as it came to the path.
 #[derive(Clone, Debug)]
 pub(super) struct Original {
     pub(super) op: Op,
+    /// What sends it on a connection of its own.
     pub(super) bytes: Vec<u8>,
 }
 
@@ -48,36 +50,8 @@ impl Original {
             (Alteration::Missing, _) => missing(own),
         };
         debug_assert!(fields.is_empty() || fields.len() == made(how));
-        fields.iter().map(|fields| self.with(fields)).collect()
-    }
-
-    /// The request with these fields in the place of its own.
-    fn with(&self, fields: &[String]) -> Vec<u8> {
-        let mut made = Vec::with_capacity(self.bytes.len() + 256);
-        let (mut rest, mut placed) = (self.bytes.as_slice(), false);
-        // Line by line to the empty one; what follows is the body.
-        while let Some(end) = rest.windows(2).position(|two| two == b"\r\n") {
-            let (line, after) = rest.split_at(end + 2);
-            rest = after;
-            let ours = line
-                .iter()
-                .position(|byte| *byte == b':')
-                .is_some_and(|colon| line[..colon].eq_ignore_ascii_case(FIELD));
-            if (ours || end == 0) && !placed {
-                placed = true;
-                for field in fields {
-                    made.extend_from_slice(format!("Fencing-Token: {field}\r\n").as_bytes());
-                }
-            }
-            if !ours {
-                made.extend_from_slice(line);
-            }
-            if end == 0 {
-                break;
-            }
-        }
-        made.extend_from_slice(rest);
-        made
+        let made = fields.iter().map(|fields| with_field(&self.bytes, FIELD, fields));
+        made.flatten().collect()
     }
 }
 
@@ -195,7 +169,7 @@ mod tests {
             bytes: b"POST /a HTTP/1.1\r\nhost: r\r\n\r\n".to_vec(),
         };
         assert_eq!(
-            original.with(&["x".to_owned()]),
+            with_field(&original.bytes, FIELD, &["x".to_owned()]).unwrap(),
             b"POST /a HTTP/1.1\r\nhost: r\r\nFencing-Token: x\r\n\r\n"
         );
     }

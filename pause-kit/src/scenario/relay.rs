@@ -9,6 +9,7 @@ use super::half::{Half, SOON};
 use super::holder::Holder;
 use super::trouble::{Trouble, within};
 use crate::history::{Alteration, Op, Relay};
+use crate::wire::http::alone;
 
 impl Half<'_> {
     /// Has the holder's path send these bytes on a connection of its own, and waits until they are answered whole. They are
@@ -43,14 +44,9 @@ impl Holder {
         let write = write
             .skip(number - 1)
             .find(|seen| seen.exchange.request.complete)?;
-        let (from, length) = (write.exchange.request.offset, write.exchange.request.length);
         let bytes = self.path.read(|log| {
             let connection = log.connection(write.connection)?;
-            connection
-                .to_resource
-                .bytes()
-                .get(from..from + length)
-                .map(<[u8]>::to_vec)
+            alone(connection.to_resource.bytes(), &write.exchange.request)
         });
         Some(Original {
             op: Op::new(format!("{}-write-{number}", self.name)),

@@ -35,6 +35,15 @@ pub(super) struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
+    /// The bytes of a HEADERS frame.
+    pub(super) fn headers(flags: u8, stream: u32, block: &[u8]) -> Vec<u8> {
+        let length = u32::try_from(block.len()).unwrap_or(u32::MAX).to_be_bytes();
+        let mut bytes = vec![length[1], length[2], length[3], 0x1, flags];
+        bytes.extend(stream.to_be_bytes());
+        bytes.extend_from_slice(block);
+        bytes
+    }
+
     pub(super) fn has(&self, flag: u8) -> bool {
         self.flags & flag != 0
     }

@@ -1,8 +1,10 @@
 //! HTTP/2 as it is spoken from the first byte on.
 
+mod alter;
 mod frame;
 mod stream;
 
+pub(crate) use alter::with_field;
 pub(super) use stream::{answers, requests};
 
 use frame::{Kind, PREFACE, frames};

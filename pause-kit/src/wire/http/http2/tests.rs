@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::frame::{END_HEADERS, END_STREAM, PREFACE};
 use super::stream::{Messages, answers, requests};
-use super::{body_begins, is_spoken, request_begins};
+use super::{body_begins, is_spoken, request_begins, with_field};
 use crate::wire::http::message::Message;
 
 const PADDED: u8 = 0x8;
@@ -231,4 +231,27 @@ fn what_breaks_the_protocol_is_told_with_its_offset() {
         (PREFACE.len(), "more padding than payload")
     );
     assert_eq!(whole(&[frame(0x1, END_HEADERS, 1, &[0x82])]).why, "no :path");
+}
+
+proptest! {
+    #[test]
+    fn a_request_written_otherwise_is_the_same_but_for_its_field(
+        shape in any_shape(), body in proptest::collection::vec(any::<u8>(), 0..40),
+        values in proptest::collection::vec("[ -~]{0,20}", 0..3),
+    ) {
+        let fields = [(":method", "POST"), (":path", "/x"), ("fencing-token", "\"7\""), ("idempotency-key", "a:1")];
+        let shape = Shape { trailers: false, ..shape };
+        let frames = shape.frames(1, &mut Encoder::new(), &fields, &body);
+        let sent = [PREFACE, &woven(frames, Vec::new())].concat();
+        let made = with_field(&sent, "Fencing-Token", &values).unwrap();
+        let (before, after) = (requests(&sent), requests(&made));
+        prop_assert_eq!(after.malformed.as_ref(), None);
+        let (before, after) = (find(&before, 1).unwrap(), find(&after, 1).unwrap());
+        let found: Vec<&[u8]> = after.headers.all("fencing-token").collect();
+        let wanted: Vec<&[u8]> = values.iter().map(|value| value.as_bytes()).collect();
+        prop_assert_eq!(found, wanted);
+        prop_assert_eq!(after.headers.only("idempotency-key"), Some("a:1"));
+        prop_assert_eq!((&after.head, &after.body, after.complete), (&before.head, &before.body, true));
+        prop_assert_eq!(with_field(b"POST / HTTP/1.1\r\n\r\n", "a", &values), None);
+    }
 }
