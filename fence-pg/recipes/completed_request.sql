@@ -1,5 +1,6 @@
--- Answers that were given and committed together with their effect, for the helper fence_pg::sqlx::begin_once. It is a table of
--- the resource's own, in the resource's own schema, and no part of the guard: take it into a migration, and prune it by age.
+-- Answers that were given and committed together with their effect, for the helper begin_once of fence_pg's drivers. It is a
+-- table of the resource's own, in the resource's own schema, and no part of the guard: take it into a migration, and prune it by
+-- age.
 CREATE TABLE completed_request (
     -- The claim's class and key: an idempotency key is known within them.
     class text NOT NULL,

@@ -2,8 +2,8 @@
 
 use sha2::{Digest as _, Sha256};
 
-/// The table in which [`begin_once`](crate::sqlx::begin_once) keeps answers: `recipes/completed_request.sql`, for a migration
-/// of the resource's own. It is found by the connection's `search_path`.
+/// The table in which `begin_once`, of either driver, keeps answers: `recipes/completed_request.sql`, for a migration of the
+/// resource's own. It is found by the connection's `search_path`.
 pub const COMPLETED_TABLE_SQL: &str = include_str!("../recipes/completed_request.sql");
 
 /// What a request is known by when it comes again: its idempotency key, within the class and key of its claim. Its principal

@@ -7,6 +7,7 @@ use fence_core::{Claim, ClassName, GrantId, Key, Refusal, Token};
 
 use super::{Driver, Shown};
 use crate::column::ColumnGuard;
+use crate::completed::COMPLETED_TABLE_SQL;
 use crate::error::GuardError;
 use crate::isolation::Isolation;
 use crate::refused::Refused;
@@ -42,7 +43,9 @@ pub(super) struct Bed<C> {
 impl<D: Driver, E: Error, C: AsyncFn() -> Result<D, E>> Bed<C> {
     pub(super) async fn make(connect: C, isolation: Isolation) -> Result<Bed<C>, String> {
         let bed = Bed { connect, isolation };
-        bed.driver().await?.run(TABLES).await.map_err(in_words)?;
+        for tables in [TABLES, COMPLETED_TABLE_SQL] {
+            bed.driver().await?.run(tables).await.map_err(in_words)?;
+        }
         Ok(bed)
     }
 

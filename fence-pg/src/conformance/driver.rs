@@ -3,6 +3,7 @@
 use fence_core::{Claim, Effect, Key, Receipt};
 
 use crate::column::ColumnGuard;
+use crate::completed::{IdempotentRequest, StoredAnswer};
 use crate::error::GuardError;
 use crate::isolation::Isolation;
 use crate::outcome::{BatchError, Resolved, RowOutcome, Written};
@@ -39,6 +40,16 @@ pub trait Driver {
         claim: &Claim,
         statement: &str,
     ) -> impl Future<Output = Result<Written, GuardError>>;
+
+    /// Begins a request that may come again. Where it is new, runs the statement, stores the answer and commits. Returns the
+    /// answer that is to be given: none where the key is another request's, of which the admission is committed.
+    fn write_once(
+        &mut self,
+        claim: &Claim,
+        request: &IdempotentRequest,
+        statement: &str,
+        answer: &StoredAnswer,
+    ) -> impl Future<Output = Result<(Receipt, Option<StoredAnswer>), GuardError>>;
 
     /// Raises the mark in a transaction of its own.
     fn raise_mark(&mut self, claim: &Claim) -> impl Future<Output = Result<Receipt, GuardError>>;

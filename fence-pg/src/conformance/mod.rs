@@ -24,6 +24,7 @@ mod many;
 mod mark;
 mod once;
 mod race;
+mod requests;
 mod sqlx;
 mod tokio_postgres;
 
@@ -61,7 +62,8 @@ type Shown = Result<(), String>;
 /// Runs every case at an isolation level. `connect` makes a new connection, as whoever owns the database; behind a pooler the
 /// pool has four connections or more.
 ///
-/// The database is the suite's own: it makes tables and classes in it whose names begin with `conformance`.
+/// The database is the suite's own: it makes tables and classes in it whose names begin with `conformance`, and the table of
+/// completed requests.
 ///
 /// # Errors
 ///
@@ -129,6 +131,18 @@ pub async fn run<D: Driver, E: Error>(
     case!(
         "one flight does not take the end of another transaction for its own",
         once::ended_inside
+    );
+    case!(
+        "a request that comes again is answered again, and any other is fenced first",
+        requests::again
+    );
+    case!(
+        "the key of another request is told, and its claim admitted",
+        requests::reused
+    );
+    case!(
+        "two copies at once have one effect and one answer",
+        requests::both
     );
     case!(
         "no admission is left for the connection's next user",

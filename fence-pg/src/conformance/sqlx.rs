@@ -7,6 +7,7 @@ use fence_core::{Claim, Effect, Key, Receipt};
 use super::{Driver, End};
 use crate::bounds::Bounds;
 use crate::column::ColumnGuard;
+use crate::completed::{IdempotentRequest, StoredAnswer};
 use crate::error::GuardError;
 use crate::isolation::Isolation;
 use crate::outcome::{BatchError, Resolved, RowOutcome, Written};
@@ -71,6 +72,32 @@ impl Driver for Sqlx {
         statement: &str,
     ) -> Result<Written, GuardError> {
         guards::write_at_once(&self.pool, isolation, claim, statement).await
+    }
+
+    async fn write_once(
+        &mut self,
+        claim: &Claim,
+        request: &IdempotentRequest,
+        statement: &str,
+        answer: &StoredAnswer,
+    ) -> Result<(Receipt, Option<StoredAnswer>), GuardError> {
+        match guards::begin_once(&self.pool, claim, request).await? {
+            guards::Once::New(mut new) => {
+                run_all(new.connection(), &[statement], &End::RollBack).await?;
+                let receipt = new.complete(answer).await?.commit(Effect::Applied).await?;
+                Ok((receipt, Some(answer.clone())))
+            }
+            guards::Once::Replayed(replay) => {
+                let (receipt, answer) = replay.receipt().await?;
+                Ok((receipt, Some(answer)))
+            }
+            guards::Once::Reused(guarded) => {
+                let receipt = guarded
+                    .commit(Effect::NoWrite("the key was reused".into()))
+                    .await?;
+                Ok((receipt, None))
+            }
+        }
     }
 
     async fn raise_mark(&mut self, claim: &Claim) -> Result<Receipt, GuardError> {

@@ -41,6 +41,7 @@ mod guarded;
 mod held;
 mod install;
 mod key_text;
+mod once;
 mod resolve;
 
 pub use at_once::{raise_mark, write_at_once};
@@ -48,6 +49,7 @@ pub use batch::{ColumnBatch, begin_batch};
 pub use column::{ColumnTransaction, begin_column};
 pub use guarded::{Guarded, GuardedMany, Unadmitted, admit, admit_many, begin, begin_at, begin_many, open};
 pub use install::{install, pending};
+pub use once::{NewRequest, Once, Replay, begin_once};
 pub use resolve::resolve;
 
 // What both drivers share, within reach of either.
