@@ -12,6 +12,9 @@ use crate::hold::NotHeld;
 use crate::session::Session;
 use crate::store::Release;
 
+/// A lease that lapses, and not before a busy store has granted all the keys under it.
+const LAPSES: Duration = Duration::from_secs(8);
+
 const KEYS: [&str; 3] = ["acct-1", "acct-2", "acct-3"];
 
 pub(super) async fn loss(place: &dyn Place) -> Outcome {
@@ -42,7 +45,7 @@ pub(super) async fn loss(place: &dyn Place) -> Outcome {
 
 pub(super) async fn lapse(place: &dyn Place) -> Outcome {
     let next = member(place).await?;
-    let lapsing = Member::silent(place.client().await?, Duration::from_secs(2)).await?;
+    let lapsing = Member::silent(place.client().await?, LAPSES).await?;
     let holds = hold_all(&lapsing).await?;
     all_free(&next, &holds).await
 }
