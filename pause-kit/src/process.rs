@@ -85,6 +85,39 @@ pub(crate) fn snapshot() -> io::Result<Vec<Entry>> {
     Ok(found)
 }
 
+/// Every process that descends from this one. What starts or is adopted while it is taken may be missing.
+///
+/// # Errors
+///
+/// When `/proc` cannot be listed.
+pub(crate) fn below(root: u32) -> io::Result<Vec<Entry>> {
+    // The kernel's own lists of children make this take no longer on a machine with thousands of other processes. Not every
+    // kernel keeps them.
+    if fs::exists(format!("/proc/{root}/task/{root}/children"))? {
+        let mut found = Vec::new();
+        add_below(root, &mut found);
+        return Ok(found);
+    }
+    Ok(descendants(&[root], &snapshot()?))
+}
+
+fn add_below(parent: u32, found: &mut Vec<Entry>) {
+    for tid in tids(parent) {
+        let children = fs::read_to_string(format!("/proc/{parent}/task/{tid}/children"));
+        let children = children.unwrap_or_default();
+        let children = children
+            .split_ascii_whitespace()
+            .filter_map(|pid| pid.parse().ok());
+        for child in children.filter_map(entry) {
+            // Whoever is adopted meanwhile is listed twice.
+            if !found.iter().any(|known| known.identity == child.identity) {
+                found.push(child);
+                add_below(child.identity.pid, found);
+            }
+        }
+    }
+}
+
 /// The processes of `all` that descend from one of `roots`, without the roots themselves.
 pub(crate) fn descendants(roots: &[u32], all: &[Entry]) -> Vec<Entry> {
     let mut children: HashMap<u32, Vec<Entry>> = HashMap::new();
@@ -107,11 +140,23 @@ pub(crate) fn descendants(roots: &[u32], all: &[Entry]) -> Vec<Entry> {
 
 /// The threads of a process; none when it is gone.
 pub(crate) fn tasks(pid: u32) -> Vec<Task> {
+    let tids = tids(pid).into_iter();
+    tids.filter_map(|tid| task(pid, tid)).collect()
+}
+
+/// The numbers of the threads of a process; none when it is gone.
+pub(crate) fn tids(pid: u32) -> Vec<u32> {
     let Ok(listing) = fs::read_dir(format!("/proc/{pid}/task")) else {
         return Vec::new();
     };
     let tids = listing.filter_map(|item| item.ok()?.file_name().to_str()?.parse().ok());
-    tids.filter_map(|tid| task(pid, tid)).collect()
+    tids.collect()
+}
+
+/// Whether this thread is one of that process's.
+pub(crate) fn has_task(process: Identity, tid: u32) -> bool {
+    let there = fs::exists(format!("/proc/{}/task/{tid}", process.pid)).unwrap_or(false);
+    there && entry(process.pid).is_some_and(|entry| entry.identity == process)
 }
 
 /// The value of `name` in the environment that a process was started with, if that can be read.
@@ -190,6 +235,34 @@ mod tests {
             .collect();
         pids.sort_unstable();
         assert_eq!(pids, [20, 30, 40]);
+    }
+
+    #[test]
+    fn children_of_every_thread_and_their_children_are_below_a_process_as_the_whole_table_tells() {
+        let sleep = || {
+            let mut shell = std::process::Command::new("/bin/sh");
+            let mut child = shell.args(["-c", "sleep 60; :"]).spawn().expect("a shell");
+            let me = std::process::id();
+            let mut table = Vec::new();
+            // The shell's own child takes a moment.
+            while table.len() < 2 {
+                table = descendants(&[child.id()], &snapshot().expect("a table"));
+                table.extend(entry(child.id()));
+            }
+            let found = below(me).expect("a list");
+            let all = table
+                .iter()
+                .all(|entry| found.iter().any(|known| known.identity == entry.identity));
+            let strangers = found.iter().filter(|entry| entry.identity.pid == me).count();
+            for entry in table {
+                let _ = crate::signal::send(entry.identity, crate::signal::Signal::Kill);
+            }
+            child.wait().expect("the shell's end");
+            (all, strangers)
+        };
+        assert_eq!(sleep(), (true, 0));
+        let of_another_thread = std::thread::spawn(sleep).join().expect("no panic");
+        assert_eq!(of_another_thread, (true, 0));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::process::{self, Identity};
 /// What the kit ever sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Signal {
-    /// Stops every thread of the process; it cannot be caught.
+    /// Stops every thread of the process, once one of them has taken it; it cannot be caught. See [`stop`].
     Stop,
     /// Lets a stopped process run on.
     Continue,
@@ -42,6 +42,31 @@ pub(crate) fn send(identity: Identity, signal: Signal) -> io::Result<bool> {
     }
 }
 
+/// Stops the process that `identity` names, and says whether it was still there.
+///
+/// A signal to a process is taken by one of its threads, often the first, and only then do the others learn of it: on a busy
+/// machine that one may wait for a processor while they run on. So each thread is sent one of its own, and whichever runs
+/// first stops them all. The one to the process is what counts where the kernel, older than Linux 6.9, knows no other; what
+/// is left over of them ends with the signal that lets the process go on.
+///
+/// # Errors
+///
+/// When the system refuses.
+pub(crate) fn stop(identity: Identity) -> io::Result<bool> {
+    for tid in process::tids(identity.pid) {
+        let Ok(handle) = open_with(tid, THREAD) else { break };
+        let ours = process::has_task(identity, tid);
+        if let (Some(handle), true) = (handle, ours) {
+            // A thread that has ended needs no signal.
+            let _ = pidfd_send_signal(&handle, Raw::STOP);
+        }
+    }
+    send(identity, Signal::Stop)
+}
+
+/// `PIDFD_THREAD`: the descriptor is one thread's.
+const THREAD: PidfdFlags = PidfdFlags::from_bits_retain(rustix::fs::OFlags::EXCL.bits());
+
 /// Sends the signal of this number to every process of the group of `leader`, a child of this process that has not been
 /// waited for: until then its number is its own, and its group's. A group without processes takes none.
 ///
@@ -62,16 +87,21 @@ pub(crate) fn send_to_group(leader: Pid, number: i32) -> io::Result<()> {
 }
 
 fn open(identity: Identity) -> io::Result<Option<OwnedFd>> {
-    let Some(pid) = i32::try_from(identity.pid).ok().and_then(Pid::from_raw) else {
+    let handle = open_with(identity.pid, PidfdFlags::empty())?;
+    let same = process::entry(identity.pid).is_some_and(|entry| entry.identity == identity);
+    Ok(handle.filter(|_| same))
+}
+
+/// A descriptor of whoever has this number now, if anybody has.
+fn open_with(number: u32, flags: PidfdFlags) -> io::Result<Option<OwnedFd>> {
+    let Some(number) = i32::try_from(number).ok().and_then(Pid::from_raw) else {
         return Ok(None);
     };
-    let handle = match pidfd_open(pid, PidfdFlags::empty()) {
-        Ok(handle) => handle,
-        Err(rustix::io::Errno::SRCH) => return Ok(None),
-        Err(error) => return Err(error.into()),
-    };
-    let same = process::entry(identity.pid).is_some_and(|entry| entry.identity == identity);
-    Ok(same.then_some(handle))
+    match pidfd_open(number, flags) {
+        Ok(handle) => Ok(Some(handle)),
+        Err(rustix::io::Errno::SRCH) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn raw(signal: Signal) -> Raw {

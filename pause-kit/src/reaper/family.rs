@@ -112,7 +112,7 @@ impl Family {
 
     /// All descendants of the reaper.
     pub(super) fn everyone(&self) -> io::Result<Vec<Entry>> {
-        Ok(process::descendants(&[self.me], &process::snapshot()?))
+        process::below(self.me)
     }
 
     /// The process `root`, provided that it is the reaper's, and everything that comes from it: its descendants, and

@@ -135,7 +135,7 @@ impl Halt<'_> {
             if !self.held.contains(&entry.identity) {
                 any = true;
                 self.held.push(entry.identity);
-                signal::send(entry.identity, Signal::Stop).map_err(system)?;
+                signal::stop(entry.identity).map_err(system)?;
             }
         }
         Ok(any)
@@ -179,7 +179,7 @@ impl Halt<'_> {
         }
         sleep(moment);
         for identity in &self.held {
-            signal::send(*identity, Signal::Stop).map_err(system)?;
+            signal::stop(*identity).map_err(system)?;
         }
         Ok(())
     }

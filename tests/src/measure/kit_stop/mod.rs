@@ -2,6 +2,7 @@
 
 mod program;
 
+use std::cell::Cell;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,11 +10,15 @@ use std::time::Duration;
 use super::{Failure, Figure};
 use pause_kit::reaper::ReaperCommand;
 use pause_kit::services::{Child, ProcessSpec, Services, ServicesConfig};
+use pause_kit::stopper::{StopError, Stopped};
 
 /// How many stops are held for [`PAUSE`], of how many threads, and how many processes stand side by side.
 const STOPS: usize = 1_000;
 const THREADS: usize = 16;
 const AT_ONCE: usize = 4;
+/// So many stops in a hundred may not be confirmed in time, on a machine that is busy with something else: these show nothing,
+/// and are tried again.
+const VOID: usize = 1;
 /// How long each stands.
 const PAUSE: Duration = Duration::from_secs(1);
 /// How many stops are timed for each number of threads, one after the other and with nothing beside them.
@@ -83,16 +88,18 @@ async fn measure() -> Result<Figure, Failure> {
             let (_, counted_on) = counting.stand(PAUSE).await?;
             moved += usize::from(counted_on);
         }
-        Ok::<usize, Failure>(moved)
+        Ok::<_, Failure>((moved, counting.void.get()))
     });
-    let moved: usize = futures_util::future::try_join_all(stops).await?.into_iter().sum();
+    let stops = futures_util::future::try_join_all(stops).await?;
+    let moved: usize = stops.iter().map(|(moved, _)| moved).sum();
+    let void: usize = stops.iter().map(|(_, void)| void).sum();
     Ok(Figure {
         line: format!(
-            "{} of {STOPS} stops of {THREADS} threads stood for 1 s without a count; 99 of 100 confirmed within {}",
+            "{} of {STOPS} stops of {THREADS} threads stood for 1 s without a count, {void} were not confirmed and tried again; 99 of 100 confirmed within {}",
             STOPS - moved,
             slowest.join(", ")
         ),
-        reached: moved == 0 && quick,
+        reached: moved == 0 && quick && void * 100 <= STOPS * VOID,
     })
 }
 
@@ -101,6 +108,8 @@ struct Counting {
     child: Child,
     file: PathBuf,
     threads: usize,
+    /// How many stops were not confirmed.
+    void: Cell<usize>,
 }
 
 impl Counting {
@@ -116,7 +125,13 @@ impl Counting {
         let spec = ProcessSpec::new("counters", program);
         let spec = spec.args([file.display().to_string(), threads.to_string()]);
         let child = services.spawn(spec).await?;
-        let counting = Counting { child, file, threads };
+        let void = Cell::new(0);
+        let counting = Counting {
+            child,
+            file,
+            threads,
+            void,
+        };
         while !counting.all_count()? {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
@@ -142,7 +157,7 @@ impl Counting {
     /// Stops it, looks at its counters twice, and lets it go on until each counts again: how long until it was confirmed, and
     /// whether anything was counted meanwhile.
     async fn stand(&self, pause: Duration) -> Result<(Duration, bool), Failure> {
-        let stopped = self.child.stop().await?;
+        let stopped = self.confirmed().await?;
         let before = self.counts()?;
         let confirmed = stopped.confirmed_after();
         // Time itself is under test: nothing may happen in it.
@@ -154,5 +169,14 @@ impl Counting {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         Ok((confirmed, moved))
+    }
+
+    async fn confirmed(&self) -> Result<Stopped, Failure> {
+        loop {
+            match self.child.stop().await {
+                Err(StopError::NeverStopped { .. }) => self.void.set(self.void.get() + 1),
+                stopped => return Ok(stopped?),
+            }
+        }
     }
 }
