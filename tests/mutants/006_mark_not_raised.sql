@@ -1,4 +1,5 @@
 -- breaks: 2 real-time refusal
+-- by: S02
 -- An admission writes the mark's row and leaves its first token there.
 CREATE OR REPLACE FUNCTION fence.admit(class text, key text, token bigint, grant_id text DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp

@@ -1,4 +1,5 @@
 -- breaks: 7 identity
+-- by: S02
 -- A token of an epoch that nobody registered is let in.
 CREATE OR REPLACE FUNCTION fence.admit(class text, key text, token bigint, grant_id text DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp

@@ -1,4 +1,5 @@
 -- breaks: 9 linearizable
+-- by: S02
 -- An equal token locks the mark's row and does not write it, so a later snapshot misses it.
 CREATE OR REPLACE FUNCTION fence.admit(class text, key text, token bigint, grant_id text DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp

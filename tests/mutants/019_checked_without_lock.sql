@@ -1,4 +1,5 @@
 -- breaks: 1 order
+-- by: S02
 -- The mark is compared before the wait, and not again after it.
 CREATE OR REPLACE FUNCTION fence.admit(class text, key text, token bigint, grant_id text DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp

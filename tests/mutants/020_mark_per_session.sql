@@ -1,4 +1,5 @@
 -- breaks: 3 delayed packet
+-- by: S05
 -- Each connection knows its own mark only.
 CREATE OR REPLACE FUNCTION fence.admit(class text, key text, token bigint, grant_id text DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp

@@ -1,4 +1,5 @@
 -- breaks: 14 reason
+-- by: S02
 -- The refusal bears a code that no driver can tell from any other error.
 CREATE OR REPLACE FUNCTION fence.admit(class text, key text, token bigint, grant_id text DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp

@@ -1,4 +1,5 @@
 -- breaks: 7 identity
+-- by: S02
 -- The range of an epoch begins one too low.
 CREATE OR REPLACE FUNCTION fence.admit(class text, key text, token bigint, grant_id text DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp

@@ -1,4 +1,5 @@
 -- breaks: 14 reason
+-- by: S02
 -- A token below the mark is called unregistered, which invites a retry.
 CREATE OR REPLACE FUNCTION fence.admit(class text, key text, token bigint, grant_id text DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp

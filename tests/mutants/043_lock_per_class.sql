@@ -1,4 +1,5 @@
 -- breaks: 13 bounded block
+-- by: S02
 -- One open transaction holds every key of its class.
 CREATE OR REPLACE FUNCTION fence.admit(class text, key text, token bigint, grant_id text DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp

@@ -1,4 +1,5 @@
 -- breaks: 13 bounded block
+-- by: S02
 -- A transaction that admitted may idle without end.
 CREATE OR REPLACE FUNCTION fence.admit(class text, key text, token bigint, grant_id text DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp

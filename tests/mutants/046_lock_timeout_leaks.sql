@@ -1,4 +1,5 @@
 -- breaks: 13 bounded block
+-- by: S02
 -- The bound of the wait stays for the caller's later statements.
 CREATE OR REPLACE FUNCTION fence.admit(class text, key text, token bigint, grant_id text DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp

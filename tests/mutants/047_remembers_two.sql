@@ -1,4 +1,5 @@
 -- breaks: 2 real-time refusal
+-- by: S17
 -- Only the last two holders of a key are remembered: a token older than both counts as unknown, and is let in.
 ALTER TABLE fence.high_water ADD COLUMN previous bigint;
 DO $do$ BEGIN

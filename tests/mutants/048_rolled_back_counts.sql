@@ -1,4 +1,5 @@
 -- breaks: 5 no spurious refusal
+-- by: S03
 -- In classes of a tier the mark is kept in a sequence as well, which no rollback brings back.
 DO $$ BEGIN
     FOR n IN 0..255 LOOP

@@ -1,4 +1,5 @@
 -- breaks: 5 no spurious refusal
+-- by: S18
 -- The guard has a clock of its own: a grant whose last admission is 0.7 s ago is refused as stale, though nobody newer came.
 ALTER TABLE fence.high_water ADD COLUMN touched timestamptz NOT NULL DEFAULT clock_timestamp();
 DO $do$ BEGIN

@@ -1,4 +1,5 @@
 -- breaks: 1 order
+-- by: S02
 -- A raise puts its token into the mark, whatever is there.
 CREATE OR REPLACE FUNCTION fence.raise_mark(class text, key text, token bigint, grant_id text DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp

@@ -1,4 +1,5 @@
 -- breaks: 7 identity
+-- by: S02
 -- A raise without a token is answered as if it had raised the mark.
 CREATE OR REPLACE FUNCTION fence.raise_mark(class text, key text, token bigint, grant_id text DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp

@@ -1,4 +1,5 @@
 -- breaks: 14 reason
+-- by: S02
 -- A stale raise names the mark in its DETAIL and not what was presented.
 CREATE OR REPLACE FUNCTION fence.raise_mark(class text, key text, token bigint, grant_id text DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp

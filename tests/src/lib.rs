@@ -5,3 +5,4 @@ pub mod examples;
 pub mod measure;
 pub mod outsider;
 pub mod registers;
+pub mod release;

@@ -1,9 +1,11 @@
 //! `fence prove`.
 
+mod commit;
 mod etcd;
 mod junit;
 mod programs;
 mod progress;
+mod select;
 mod selection;
 mod summary;
 mod versions;
@@ -29,6 +31,7 @@ use crate::config::Manifest;
 use crate::exit::{Ending, Failure};
 use crate::say;
 use progress::Progress;
+use select::Selection;
 use summary::Kept;
 
 /// At the end of `fence prove --help`.
@@ -60,6 +63,10 @@ pub(crate) struct ProveArguments {
     /// Send the requests through this proxy, which is started for the run: nginx; runs only the classes that have a front
     #[arg(long, value_name = "PROXY")]
     through: Option<Proxy>,
+    /// Run only what this expression means, of id(ID), tag(TAG), not, and, or: --select 'tag(revoke) and not id(S17)'; tags
+    /// are control, pair, ttl, revoke, mark, front, waits
+    #[arg(long, value_name = "EXPR")]
+    select: Option<Selection>,
     /// Draw the schedule from this number [default: a random one, which is printed]
     #[arg(long, value_name = "N", value_parser = seed, allow_negative_numbers = true)]
     seed: Option<u64>,
@@ -124,7 +131,8 @@ fn place(arguments: &ProveArguments, manifest: &Manifest) -> Result<Option<Place
         || arguments.transport.is_some()
         || arguments.through.is_some()
         || !arguments.class.is_empty()
-        || !arguments.scenario.is_empty();
+        || !arguments.scenario.is_empty()
+        || arguments.select.is_some();
     let folder = match (&arguments.out, part) {
         (Some(folder), _) => folder.clone(),
         (None, false) => manifest.folder.join("fence-evidence"),

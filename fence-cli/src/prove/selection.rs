@@ -11,7 +11,7 @@ use pause_kit::schedule::Schedule;
 use pause_kit::services::{NotFound, locate};
 use pause_kit::target::{Defeat, Http, Proxy, Transport};
 
-use super::ProveArguments;
+use super::{ProveArguments, commit};
 use crate::config::Manifest;
 use crate::guard::{self, GuardError};
 use crate::proven_by;
@@ -27,6 +27,8 @@ pub(super) enum SelectionError {
     Control { scenario: ScenarioId },
     #[error("scenario {scenario} is not declared for any class asked for; there are {declared}")]
     NoScenario { scenario: ScenarioId, declared: String },
+    #[error("no scenario is meant by --select '{text}'; there are {declared}")]
+    NothingMeant { text: String, declared: String },
     #[error(
         "no class in fence.toml has a proof; a class that is fenced is proven by its [classes.NAME.proof]"
     )]
@@ -73,7 +75,7 @@ pub(super) fn plan(arguments: &ProveArguments, manifest: &Manifest) -> Result<Pl
         again: again(arguments, seed),
         guard_sha256: guard::sha256(classes.iter().map(|class| class.target.guard_sql.as_path()))
             .map_err(SelectionError::Guard)?,
-        versions: BTreeMap::from([("fence".to_owned(), env!("CARGO_PKG_VERSION").to_owned())]),
+        versions: versions(manifest),
         schedule: Schedule::draw(seed, &scenarios),
         halves: halves(arguments),
         transport,
@@ -101,6 +103,12 @@ fn reach(transport: Transport, classes: &[ClassPlan]) -> Result<(), SelectionErr
     Ok(())
 }
 
+fn versions(manifest: &Manifest) -> BTreeMap<String, String> {
+    let fence = ("fence".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
+    let commit = commit::of(&manifest.folder).map(|commit| ("commit".to_owned(), commit));
+    [fence].into_iter().chain(commit).collect()
+}
+
 /// The command that runs the same again, from the folder of `fence.toml`.
 fn again(arguments: &ProveArguments, seed: u64) -> String {
     let mut words = vec![format!("fence prove --seed {seed}")];
@@ -113,6 +121,8 @@ fn again(arguments: &ProveArguments, seed: u64) -> String {
     if let Some(proxy) = arguments.through {
         words.push(format!("--through {}", proxy.as_str()));
     }
+    let select = arguments.select.iter();
+    words.extend(select.map(|select| format!("--select '{}'", select.text())));
     if arguments.danger_unfenced {
         words.push("--danger-unfenced".to_owned());
     }
@@ -188,23 +198,34 @@ fn classes(arguments: &ProveArguments, manifest: &Manifest) -> Result<Vec<ClassP
             });
         }
     }
-    if !arguments.scenario.is_empty() {
-        classes.retain(|class| {
-            arguments
-                .scenario
-                .iter()
-                .any(|one| class.proof.scenarios.contains(one))
-        });
+    // A class that only others are asked of has no part in the run.
+    let halves = halves(arguments);
+    let is_run = |scenario: &ScenarioId| asks_for(arguments, *scenario) && !halves.of(*scenario).is_empty();
+    let part = !arguments.scenario.is_empty() || arguments.select.is_some();
+    classes.retain(|class| !part || class.proof.scenarios.iter().any(is_run));
+    match (&arguments.select, classes.is_empty()) {
+        (Some(select), true) => Err(SelectionError::NothingMeant {
+            text: select.text().to_owned(),
+            declared,
+        }),
+        _ => Ok(classes),
     }
-    Ok(classes)
+}
+
+/// Whether the arguments mean this scenario, where a class declares it.
+fn asks_for(arguments: &ProveArguments, scenario: ScenarioId) -> bool {
+    let named = arguments.scenario.is_empty() || arguments.scenario.contains(&scenario);
+    named
+        && arguments
+            .select
+            .as_ref()
+            .is_none_or(|select| select.means(scenario))
 }
 
 fn scenarios(
     arguments: &ProveArguments,
     classes: &[ClassPlan],
 ) -> Result<Vec<(ClassName, ScenarioId)>, SelectionError> {
-    let asked =
-        |scenario: &ScenarioId| arguments.scenario.is_empty() || arguments.scenario.contains(scenario);
     let halves = halves(arguments);
     Ok(classes
         .iter()
@@ -215,7 +236,7 @@ fn scenarios(
                 .iter()
                 .map(|scenario| (class.name.clone(), *scenario))
         })
-        .filter(|(_, scenario)| asked(scenario) && !halves.of(*scenario).is_empty())
+        .filter(|(_, scenario)| asks_for(arguments, *scenario) && !halves.of(*scenario).is_empty())
         .collect())
 }
 

@@ -40,6 +40,18 @@ fn a_wrong_argument_is_named_with_the_right_form_and_nothing_runs() {
             vec!["app.thing", "with.http2 = [\"--http2\"]"],
         ),
         (
+            vec!["prove", "--select", "id(S01) and tag(late)"],
+            vec!["\"late\"", "control, pair, ttl", "character 17"],
+        ),
+        (
+            vec!["prove", "--select", "tag(control)"],
+            vec!["--select 'tag(control)'", "there are S01, S02"],
+        ),
+        (
+            vec!["prove", "--danger-unfenced", "--select", "id(S18)"],
+            vec!["--select 'id(S18)'"],
+        ),
+        (
             vec!["prove", "--class", "App"],
             vec!["\"App\"", "begin with a letter"],
         ),
@@ -92,6 +104,23 @@ fn a_wrong_argument_is_named_with_the_right_form_and_nothing_runs() {
             );
         }
         assert_eq!(said.out, "", "{arguments:?}");
+    }
+}
+
+#[test]
+fn an_expression_selects_among_what_is_declared() {
+    let folder = project();
+    for (expression, scenarios) in [
+        ("tag(ttl)", "1 scenario, 2 halves"),
+        ("not id(S01)", "1 scenario, 2 halves"),
+        ("tag(pair) and (id(S01) or id(s02))", "2 scenarios, 4 halves"),
+    ] {
+        let said = fence_in(folder.path(), &["prove", "--seed", "7", "--select", expression]);
+        // What is selected is said before the services are looked for, which are none here.
+        assert_eq!(said.code, 4, "{expression}: {}", said.err);
+        let begins = format!("seed 7: {scenarios}\n");
+        assert!(said.err.contains(&begins), "{expression}: {}", said.err);
+        assert!(!folder.path().join("fence-evidence").exists());
     }
 }
 

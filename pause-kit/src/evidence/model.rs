@@ -26,7 +26,8 @@ pub struct Evidence {
     /// The command that runs the same again. Nothing in evidence that was written before this was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub again: Option<String>,
-    /// Versions of `fence`, `postgres`, `etcd` and `kernel`, and of `nginx` where requests went through it.
+    /// Versions of `fence`, `postgres`, `etcd` and `kernel`, of `nginx` where requests went through it, and the project's `commit`
+    /// where it has one, `-dirty` where the files that were proven are not just those.
     pub versions: BTreeMap<String, String>,
     /// How requests travelled to the resources that have a front: in HTTP/1.1, through nothing else, where it is left out.
     #[serde(default)]

@@ -29,11 +29,13 @@ mod short_pause;
 mod sql_text;
 mod stale_read;
 mod stopped_resource;
+mod tag;
 mod transactions;
 mod trouble;
 mod two_stopped;
 
 pub use id::{ScenarioId, UnknownScenario};
+pub use tag::{Tag, UnknownTag};
 
 pub(crate) use demands::Times;
 pub(crate) use front::send;

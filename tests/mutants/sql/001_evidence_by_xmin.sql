@@ -1,4 +1,5 @@
 -- breaks: 5 no spurious refusal
+-- by: S02
 -- The evidence is the row's own xmin, which is another one in a savepoint.
 DO $mutant$
 DECLARE

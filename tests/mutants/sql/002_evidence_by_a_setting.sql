@@ -1,4 +1,5 @@
 -- breaks: 2 real-time refusal
+-- by: S02
 -- The evidence is a setting of the session: it outlives its transaction.
 DO $mutant$
 BEGIN

@@ -1,4 +1,5 @@
 -- breaks: 2 real-time refusal
+-- by: S02
 -- Whoever admitted the key, and whenever, is enough.
 DO $mutant$
 DECLARE

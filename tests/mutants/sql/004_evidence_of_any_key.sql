@@ -1,4 +1,5 @@
 -- breaks: 2 real-time refusal
+-- by: S02
 -- An admission of any key of the class is enough.
 DO $mutant$
 DECLARE

@@ -1,4 +1,5 @@
 -- breaks: 2 real-time refusal
+-- by: S02
 -- Two classes share their admissions.
 DO $mutant$
 DECLARE

@@ -1,4 +1,5 @@
 -- breaks: 2 real-time refusal
+-- by: S02
 -- An admission inside the writing statement counts, with the snapshot from before its wait.
 DO $mutant$
 DECLARE

@@ -1,4 +1,5 @@
 -- breaks: 2 real-time refusal
+-- by: S02
 -- Keys that differ in their letters' case alone are one.
 DO $mutant$
 DECLARE

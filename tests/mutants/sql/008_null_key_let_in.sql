@@ -1,4 +1,5 @@
 -- breaks: 2 real-time refusal
+-- by: S02
 -- A row without a key is nobody's, and let in.
 DO $mutant$
 DECLARE

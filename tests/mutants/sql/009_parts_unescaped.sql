@@ -1,4 +1,5 @@
 -- breaks: 5 no spurious refusal
+-- by: S02
 -- The parts of a key are joined as they are.
 DO $mutant$
 DECLARE

@@ -1,4 +1,5 @@
 -- breaks: 5 no spurious refusal
+-- by: S02
 -- Of a key of several columns the first alone counts.
 DO $mutant$
 DECLARE

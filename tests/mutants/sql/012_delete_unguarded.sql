@@ -1,4 +1,5 @@
 -- breaks: 2 real-time refusal
+-- by: S02
 -- Rows that are deleted are not asked about.
 DO $mutant$
 DECLARE

@@ -1,4 +1,5 @@
 -- breaks: 2 real-time refusal
+-- by: S02
 -- A row that moves away from its key is asked about at its new one alone.
 DO $mutant$
 DECLARE

@@ -1,4 +1,5 @@
 -- breaks: 2 real-time refusal
+-- by: S02
 -- The trigger fires for UPDATE alone.
 DO $mutant$
 DECLARE

@@ -1,4 +1,5 @@
 -- breaks: 2 real-time refusal
+-- by: S02
 -- The trigger fires before the row is written, and another one changes the key after it.
 DO $mutant$
 DECLARE

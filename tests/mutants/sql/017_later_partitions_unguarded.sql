@@ -1,4 +1,5 @@
 -- breaks: 2 real-time refusal
+-- by: S02
 -- The triggers stand on the partitions that there are, and not on the table that later ones take them from.
 DO $mutant$
 BEGIN

@@ -1,4 +1,5 @@
 -- breaks: 2 real-time refusal
+-- by: S02
 -- Tables that inherit from a guarded one are left out.
 CREATE OR REPLACE FUNCTION fence.members_of(relation regclass) RETURNS regclass[]
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp

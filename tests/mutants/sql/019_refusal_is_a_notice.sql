@@ -1,4 +1,5 @@
 -- breaks: 2 real-time refusal
+-- by: S02
 -- What is not admitted is told, and written.
 DO $mutant$
 DECLARE

@@ -1,4 +1,5 @@
 -- breaks: 14 reason
+-- by: S02
 -- An admission of another key is told as if there were none.
 DO $mutant$
 DECLARE

@@ -1,4 +1,5 @@
 -- breaks: 2 real-time refusal
+-- by: S02
 -- TRUNCATE has its trigger on the whole table alone.
 DO $mutant$
 DECLARE

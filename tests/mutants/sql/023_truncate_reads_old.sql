@@ -1,4 +1,5 @@
 -- breaks: 2 real-time refusal
+-- by: S02
 -- The trigger of TRUNCATE compares OLD, which is NULL there, and falls open.
 DO $mutant$
 DECLARE

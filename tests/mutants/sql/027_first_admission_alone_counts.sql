@@ -1,4 +1,5 @@
 -- breaks: 5 no spurious refusal
+-- by: S02
 -- Only the admission that made the mark is evidence.
 DO $mutant$
 DECLARE

@@ -1,4 +1,5 @@
 -- breaks: 1 order
+-- by: S02
 -- The floor is written down and not asked about.
 DO $mutant$
 DECLARE

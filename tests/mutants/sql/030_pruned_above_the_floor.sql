@@ -1,4 +1,5 @@
 -- breaks: 1 order
+-- by: S02
 -- Marks are pruned whatever the floor is.
 DO $mutant$
 DECLARE

@@ -1,4 +1,5 @@
 -- breaks: 7 identity
+-- by: S02
 -- A mark is lowered and nothing is written down.
 DO $mutant$
 DECLARE

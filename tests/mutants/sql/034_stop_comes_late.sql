@@ -1,4 +1,5 @@
 -- breaks: 11 durable mark
+-- by: S02
 -- A stop is written down, and whoever was found sound before goes on.
 DO $mutant$
 DECLARE

@@ -1,4 +1,5 @@
 -- breaks: 5 no spurious refusal
+-- by: S02
 -- An acknowledgement is written down, and admissions stay stopped.
 DO $mutant$
 DECLARE

@@ -1,4 +1,5 @@
 -- breaks: 2 real-time refusal
+-- by: S02
 -- A line in the log lets every later transaction through.
 DO $mutant$
 DECLARE

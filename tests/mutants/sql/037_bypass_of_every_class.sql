@@ -1,4 +1,5 @@
 -- breaks: 2 real-time refusal
+-- by: S02
 -- A bypass of one class is one of all.
 DO $mutant$
 DECLARE

@@ -1,4 +1,5 @@
 -- breaks: 7 identity
+-- by: S02
 -- A bypass is a setting of the transaction, and is written down nowhere.
 CREATE OR REPLACE FUNCTION fence.danger_bypass(class text, reason text) RETURNS void
 LANGUAGE sql AS $$ SELECT set_config('fence.bypass', $1, true) $$;

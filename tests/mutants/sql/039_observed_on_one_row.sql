@@ -1,4 +1,5 @@
 -- breaks: 13 bounded block
+-- by: S02
 -- Everybody who is observed is counted on one row.
 CREATE UNIQUE INDEX one_row ON fence.observation (class, relation, reason);
 CREATE OR REPLACE FUNCTION fence.count_observed(class text, relation text, role text, application_name text, reason text,

@@ -1,4 +1,5 @@
 -- breaks: 5 no spurious refusal
+-- by: S02
 -- A class that only observes refuses.
 DO $mutant$
 DECLARE

@@ -1,4 +1,5 @@
 -- breaks: 3 delayed packet
+-- by: S02
 -- The switch to enforcement overtakes a late write that was let through and is not yet committed.
 DO $mutant$
 DECLARE

@@ -1,4 +1,5 @@
 -- breaks: 3 delayed packet
+-- by: S02
 -- A write that was let through does not hold the switch up.
 DO $mutant$
 DECLARE

@@ -1,4 +1,5 @@
 -- breaks: 2 real-time refusal
+-- by: S02
 -- The switch to enforcement waits, and switches nothing.
 DO $mutant$
 DECLARE

@@ -1,4 +1,5 @@
 -- breaks: 2 real-time refusal
+-- by: S02
 -- A class that stands by refuses nobody.
 DO $mutant$
 DECLARE

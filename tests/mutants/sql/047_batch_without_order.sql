@@ -1,4 +1,5 @@
 -- breaks: 13 bounded block
+-- by: S02
 -- A batch takes its keys as they are given.
 DO $mutant$
 DECLARE

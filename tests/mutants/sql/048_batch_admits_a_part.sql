@@ -1,4 +1,5 @@
 -- breaks: 1 order
+-- by: S02
 -- A batch leaves out what is stale, and admits the rest.
 DO $mutant$
 DECLARE

@@ -1,4 +1,5 @@
 -- breaks: 14 reason
+-- by: S02
 -- A batch says that something in it is stale, and not what.
 DO $mutant$
 DECLARE

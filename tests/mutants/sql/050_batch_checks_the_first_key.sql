@@ -1,4 +1,5 @@
 -- breaks: 1 order
+-- by: S02
 -- Of a batch the first key alone is decided.
 DO $mutant$
 DECLARE

@@ -1,4 +1,5 @@
 -- breaks: 5 no spurious refusal
+-- by: S02
 -- A holder's own token is refused on its second write.
 DO $mutant$
 DECLARE

@@ -1,4 +1,5 @@
 -- breaks: 1 order
+-- by: S02
 -- The column may fall, and may not rise.
 DO $mutant$
 DECLARE

@@ -1,4 +1,5 @@
 -- breaks: 1 order
+-- by: S02
 -- A row that moves to another partition may take an older token along.
 DO $mutant$
 DECLARE

@@ -1,4 +1,5 @@
 -- breaks: 1 order
+-- by: S02
 -- The column falls for whoever applies replicated changes.
 DO $mutant$
 DECLARE

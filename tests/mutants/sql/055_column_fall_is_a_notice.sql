@@ -1,4 +1,5 @@
 -- breaks: 1 order
+-- by: S02
 -- A fall of the column is told, and written.
 DO $mutant$
 DECLARE

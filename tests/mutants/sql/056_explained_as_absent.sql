@@ -1,4 +1,5 @@
 -- breaks: 1 order
+-- by: S02
 -- A row that was not written because its token is newer is told as one that is not there.
 DO $mutant$
 DECLARE

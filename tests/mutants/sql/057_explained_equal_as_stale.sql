@@ -1,4 +1,5 @@
 -- breaks: 5 no spurious refusal
+-- by: S02
 -- The holder's own token is told as stale.
 DO $mutant$
 DECLARE

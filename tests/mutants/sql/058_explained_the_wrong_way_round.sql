@@ -1,4 +1,5 @@
 -- breaks: 14 reason
+-- by: S02
 -- The two numbers of a stale token stand in each other's place.
 DO $mutant$
 DECLARE

@@ -8,6 +8,8 @@ mod http;
 mod interrupt;
 mod kit_judge;
 mod kit_killed;
+mod kit_mutants;
+mod kit_random;
 mod kit_stop;
 mod load;
 mod lock;
@@ -23,6 +25,7 @@ mod pg_owner;
 mod pg_scale;
 mod prove;
 mod register;
+mod release_check;
 mod run;
 mod seeds;
 mod storm;
@@ -81,6 +84,11 @@ const CHECKS: &[(&str, &str, Check)] = &[
         register::register,
     ),
     (
+        "release-check",
+        "whether this commit has a whole proof of its own, on etcd 3.6 and PostgreSQL 18, in fence-evidence or the next argument",
+        release_check::release_check,
+    ),
+    (
         "timeline",
         "the page of a proven and of a violated run in Chromium: no request, no error, nothing overlapping, by keyboard",
         timeline::timeline,
@@ -124,6 +132,21 @@ const CHECKS: &[(&str, &str, Check)] = &[
         "kit-judge",
         "the judge beside Porcupine: alike on Jepsen's logs of etcd and on every history of a proof, and quicker",
         kit_judge::kit_judge,
+    ),
+    (
+        "kit-minimum",
+        "the whole set by twenty seeds, guarded and defeated: everything as its row says, each within 60 s",
+        seeds::kit_minimum,
+    ),
+    (
+        "kit-mutants",
+        "every known way to break a guard, and thirty ways to break a good history: each found by what was named beforehand",
+        kit_mutants::kit_mutants,
+    ),
+    (
+        "kit-random",
+        "3,000 guarded halves by seeds, or as many as the next argument says: none violated, voids drawn again, and the bound",
+        kit_random::kit_random,
     ),
     (
         "kit-stop",

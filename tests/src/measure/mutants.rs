@@ -1,8 +1,8 @@
-//! Broken guards: each file under `tests/mutants` replaces `fence.admit`, and its first line names the invariant that the
-//! proof must find broken.
+//! Broken guards: each file under `tests/mutants` replaces `fence.admit` or `fence.raise_mark`. Its first two lines name the
+//! invariant that is found broken and the scenario that finds it, beforehand.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
@@ -10,52 +10,70 @@ use super::run::{evidence, finish, root, scenarios};
 use super::{Failure, Figure};
 
 pub(crate) fn mutants() -> Result<Figure, Failure> {
-    kill_all("tests/mutants", 5, &[])
+    killed(&all("tests/mutants", "sql")?, &PAYDB, 5)
 }
 
-/// Proves each mutant of a folder, which holds at least so many, by runs with these arguments.
-pub(crate) fn kill_all(folder: &str, least: usize, arguments: &[&str]) -> Result<Figure, Failure> {
-    let mut files: Vec<_> = fs::read_dir(root().join(folder))?.collect::<Result<Vec<_>, _>>()?;
-    files.retain(|file| file.path().extension().is_some_and(|end| end == "sql"));
-    files.sort_by_key(fs::DirEntry::file_name);
-    let (mut killed, mut all) = (0, 0);
+/// The files of a folder that end so, in the order of their names.
+pub(super) fn all(folder: &str, end: &str) -> Result<Vec<PathBuf>, Failure> {
+    let files = fs::read_dir(root().join(folder))?.map(|file| file.map(|file| file.path()));
+    let mut files = files.collect::<Result<Vec<_>, _>>()?;
+    files.retain(|file| file.extension().is_some_and(|known| known == end));
+    files.sort();
+    Ok(files)
+}
+
+/// Plays each of these mutants, of which there are at least so many, in the copy of a project that it is put into.
+pub(super) fn killed(files: &[PathBuf], project: &Project, least: usize) -> Result<Figure, Failure> {
+    let mut killed = 0;
     for file in files {
-        all += 1;
-        let name = file.file_name().to_string_lossy().into_owned();
-        let verdict = match kill(&file.path(), arguments) {
+        let verdict = match kill(file, project) {
             Ok(how) => {
                 killed += 1;
                 how
             }
             Err(error) => format!("survived: {error}"),
         };
-        println!("{name:<44} {verdict}");
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        println!("{name:<48} {verdict}");
     }
+    let all = files.len();
     Ok(Figure {
         line: format!("{killed} of {all} mutants killed"),
         reached: killed == all && all >= least,
     })
 }
 
-/// Proves a copy of the project whose guard is the mutant, and says by what it was found.
-fn kill(mutant: &Path, arguments: &[&str]) -> Result<String, Failure> {
+/// What mutants are put into.
+pub(super) struct Project {
+    /// Makes a copy with this mutant in it.
+    pub(super) copy_with: fn(&Path) -> Result<TempDir, Failure>,
+    /// Where its `fence.toml` stands in the copy.
+    pub(super) folder: &'static str,
+}
+
+/// This workspace's own.
+pub(super) const PAYDB: Project = Project {
+    copy_with,
+    folder: "",
+};
+
+/// Plays the guarded half of the scenario that a mutant names in a copy of the project that it is in, and says by what it
+/// was found.
+fn kill(mutant: &Path, project: &Project) -> Result<String, Failure> {
     let text = fs::read_to_string(mutant)?;
-    let expected = text
-        .lines()
-        .next()
-        .and_then(|line| line.strip_prefix("-- breaks: "))
-        .ok_or("its first line is not `-- breaks: NUMBER NAME`")?;
+    let named = |number: usize, word: &str| text.lines().nth(number)?.strip_prefix(word);
+    let expected = named(0, "-- breaks: ").ok_or("its first line is not `-- breaks: NUMBER NAME`")?;
+    let scenario = named(1, "-- by: ").ok_or("its second line is not `-- by: SCENARIO`")?;
     let number = expected.split(' ').next().unwrap_or_default();
-    let copy = copy_with(mutant)?;
-    let config = copy.path().join("fence.toml").display().to_string();
-    let out = copy.path().join("evidence");
-    let kept = out.display().to_string();
-    let own = ["--config", &config, "--seed", "7", "--out", &kept];
-    let run = finish(&[&own[..], arguments].concat())?;
+    let copy = (project.copy_with)(mutant)?;
+    let path = |file: &str| copy.path().join(project.folder).join(file).display().to_string();
+    let (config, out) = (path("fence.toml"), path("evidence"));
+    let own = ["--config", &config, "--seed", "7", "--out", &out];
+    let run = finish(&[&own[..], &["--scenario", scenario, "--only-guarded"]].concat())?;
     if run.exit != Some(1) {
         return Err(format!("exit {:?}, not 1\n{}", run.exit, run.text()).into());
     }
-    let evidence = evidence(&out)?;
+    let evidence = evidence(Path::new(&out))?;
     let broken: Vec<String> = scenarios(&evidence)?
         .iter()
         .filter(|one| one["verdict"] == "violated")
@@ -65,7 +83,7 @@ fn kill(mutant: &Path, arguments: &[&str]) -> Result<String, Failure> {
     if !broken.iter().any(|invariant| invariant == number) {
         return Err(format!("expected invariant {expected}, found {broken:?}").into());
     }
-    Ok(format!("violated, invariant {expected}"))
+    Ok(format!("violated in {scenario}, invariant {expected}"))
 }
 
 /// A copy of the project whose guard ends with this file.
@@ -78,7 +96,7 @@ pub(crate) fn copy_with(mutant: &Path) -> Result<TempDir, Failure> {
     Ok(copy)
 }
 
-fn copy_tree(from: &Path, to: &Path) -> Result<(), Failure> {
+pub(super) fn copy_tree(from: &Path, to: &Path) -> Result<(), Failure> {
     if from.is_dir() {
         fs::create_dir_all(to)?;
         for item in fs::read_dir(from)? {

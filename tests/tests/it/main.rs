@@ -12,6 +12,7 @@ mod postgresql;
 mod prove;
 mod readme;
 mod register;
+mod release;
 mod source;
 mod targets;
 mod tidy;

@@ -69,18 +69,34 @@ fn judged(folder: &Path, half: &Value) -> (Half, Verdict) {
 fn a_scenario_is_proven_and_its_evidence_bears_that_out_when_it_is_judged_again() {
     let temporary = tempfile::tempdir().unwrap();
     let out = temporary.path().join("evidence");
+    let report = temporary.path().join("junit.xml");
     let run = prove(&[
-        "--scenario",
-        "S02",
-        "--scenario",
-        "S07",
+        "--select",
+        "id(S02) or id(S07)",
         "--seed",
         "7",
         "--out",
         out.to_str().unwrap(),
+        "--junit",
+        report.to_str().unwrap(),
     ]);
     assert_eq!(run.code, Some(0), "{}", run.text);
+    let report = std::fs::read_to_string(report).unwrap();
+    assert!(
+        report.contains("tests=\"2\" skipped=\"0\" failures=\"0\" errors=\"0\""),
+        "{report}"
+    );
+    for case in ["S02", "S07"] {
+        let case = format!("<testcase name=\"{case}\" classname=\"paydb.account\"");
+        assert_eq!(report.matches(&case).count(), 1, "{report}");
+    }
     let evidence = evidence(&out);
+    let again = "fence prove --seed 7 --select 'id(S02) or id(S07)'";
+    assert_eq!(evidence["again"], again);
+    let commit = Command::new("git").args(["rev-parse", "HEAD"]).output().unwrap();
+    let commit = String::from_utf8(commit.stdout).unwrap();
+    let kept = evidence["versions"]["commit"].as_str().unwrap();
+    assert_eq!(kept.strip_suffix("-dirty").unwrap_or(kept), commit.trim());
     assert_eq!(evidence["schema"], 2);
     assert_eq!(evidence["seed"], 7);
     assert_eq!(evidence["classes"][0]["name"], "paydb.account");
@@ -136,7 +152,7 @@ fn a_scenario_is_proven_and_its_evidence_bears_that_out_when_it_is_judged_again(
     std::fs::remove_file(again).unwrap();
     verified_and_every_change_noticed(&out);
     // A run of a part writes where it was told to, and nowhere else.
-    assert_eq!(std::fs::read_dir(temporary.path()).unwrap().count(), 1);
+    assert_eq!(std::fs::read_dir(temporary.path()).unwrap().count(), 2);
 }
 
 fn verify(path: &Path) -> (Option<i32>, String) {
@@ -294,6 +310,7 @@ fn a_guard_that_compares_nothing_is_violated_by_the_invariant_that_its_file_name
     std::fs::copy(mutant, copy.path().join("fence-pg/sql/9999_mutant.sql")).unwrap();
     let config = copy.path().join("fence.toml");
     let out = copy.path().join("evidence");
+    let report = copy.path().join("junit.xml");
     let run = prove(&[
         "--config",
         config.to_str().unwrap(),
@@ -303,8 +320,24 @@ fn a_guard_that_compares_nothing_is_violated_by_the_invariant_that_its_file_name
         "7",
         "--out",
         out.to_str().unwrap(),
+        "--junit",
+        report.to_str().unwrap(),
     ]);
     assert_eq!(run.code, Some(1), "{}", run.text);
+    let report = std::fs::read_to_string(report).unwrap();
+    assert!(
+        report.contains("tests=\"1\" skipped=\"0\" failures=\"1\" errors=\"0\""),
+        "{report}"
+    );
+    let failure = report.split_once("<failure").unwrap().1;
+    let failure = failure.split_once("</failure>").unwrap().0;
+    for said in [
+        "type=\"violated\"",
+        "violated: holder stopped before its send",
+        "real-time refusal: ",
+    ] {
+        assert!(failure.contains(said), "{said}: {report}");
+    }
     let scenario = &evidence(&out)["scenarios"][0];
     assert_eq!(scenario["verdict"], "violated");
     let broken = scenario["on"]["violated"].as_array().unwrap();
