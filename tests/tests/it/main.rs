@@ -15,4 +15,6 @@ mod register;
 mod release;
 mod source;
 mod targets;
+mod testing;
 mod tidy;
+mod workflow;
