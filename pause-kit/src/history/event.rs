@@ -154,6 +154,9 @@ pub struct Hold {
     pub op: Op,
     /// How many of its bytes were let through before.
     pub byte: u64,
+    /// How many bytes it has in all, where each was swept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub length: Option<u64>,
     /// When the rest was let go. `None` when it never was.
     pub released: Option<At>,
 }

@@ -154,6 +154,12 @@ pub enum Exercise {
         /// What was changed.
         how: Alteration,
     },
+    /// The path held as many writes of the stale holder as one has bytes, each after another number of its bytes; the lease
+    /// ended, and the successor was granted, raised the mark and wrote, while it held them all.
+    Swept {
+        /// How many bytes a write has.
+        bytes: u64,
+    },
     /// The stale attempt had arrived, and the database had answered the resource on its behalf, when that answer was held and
     /// the resource stopped; inside the stop the lease ended, and the successor was granted, raised and wrote elsewhere.
     Between,

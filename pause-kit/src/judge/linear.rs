@@ -12,7 +12,7 @@ use super::register::{Effect, Step, explain};
 use super::said::{Fence, Said};
 use super::shrink::shrunk;
 use super::verdict::{Invariant, Violation};
-use crate::history::GuardForm;
+use crate::history::{Exercise, GuardForm};
 use crate::linear::Answer;
 
 /// The finding: violations, and keys for which the search gave up.
@@ -50,7 +50,7 @@ fn on_keys<'h>(facts: &Facts<'h>) -> BTreeMap<(&'h str, &'h str), OnKey<'h>> {
         // What belongs to no grant is invariant 7's, and has no true token to judge by.
         let Some(token) = op.token else { continue };
         // An answer before its request is the clock's fault, not the register's.
-        let ended = op.answer.map(|answer| answer.at.max(op.began));
+        let ended = op.answer.map(|answer| answer.at.max(op.sent()));
         let id = op.request.id.as_deref();
         let (ended, optional, id) = match op.said() {
             Said::Accepted => (ended, false, Some(id)),
@@ -71,9 +71,15 @@ fn on_keys<'h>(facts: &Facts<'h>) -> BTreeMap<(&'h str, &'h str), OnKey<'h>> {
             }
             None => Effect::Stale { token },
         };
+        // Of hundreds of writes under way at once no search would find an end. What was held takes effect with its last byte,
+        // or breaks rule 3.
+        let began = match facts.run.exercise {
+            Exercise::Swept { .. } => op.sent(),
+            _ => op.began,
+        };
         on_key.steps.push(Step {
             line: op.line,
-            began: op.began,
+            began,
             ended,
             optional,
             effect,

@@ -10,7 +10,10 @@ const TTL_NS: std::ops::RangeInclusive<u64> = 2_000_000_000..=3_600_000_000_000;
 /// be, and what stands there.
 pub(super) fn differences(id: ScenarioId, history: &History) -> Vec<(&'static str, String, String)> {
     let run = history.run();
-    let (exercise, attempts) = (id.exercise(Times::named_by(run.exercise)), id.attempts());
+    let (exercise, attempts) = {
+        let times = Times::named_by(run.exercise);
+        (id.exercise(times), id.attempts(times))
+    };
     let mut fields = vec![
         (
             "what it went through",
@@ -70,6 +73,7 @@ mod tests {
         let times = Times {
             ttl_ns: 2_000_000_000,
             idle_ns: 5_000_000_000,
+            bytes: 3,
         };
         Run {
             schema: Run::SCHEMA,
@@ -86,7 +90,7 @@ mod tests {
                 slack_ns: 1,
             },
             stale_grant: (!id.is_control()).then(|| "g1".to_owned()),
-            attempts: id.attempts(),
+            attempts: id.attempts(times),
             deed: "refunded".to_owned(),
             opening: BTreeMap::from([("acct-1".to_owned(), 100)]),
         }

@@ -3,7 +3,7 @@
 use crate::evidence::StopEvidence;
 use crate::evidence::{InvariantBroken, Verdict};
 use crate::history::{Half as HalfKind, History};
-use crate::judge::{self, Invariant, Judgement};
+use crate::judge::{self, Invariant, Judgement, Violation};
 use crate::scenario::{Finished, ScenarioId};
 
 /// A half with the judge's word on it.
@@ -60,6 +60,17 @@ impl Judged {
         broken
     }
 
+    /// How many writes were let in late.
+    fn late(&self) -> usize {
+        let late = |broken: &&Violation| {
+            matches!(
+                broken.invariant,
+                Invariant::RealTimeRefusal | Invariant::DelayedPacket
+            )
+        };
+        self.judgement.violations.iter().filter(late).count()
+    }
+
     /// Why this half is no part of a proof; nothing when it is one.
     fn flaw(&self, scenario: ScenarioId) -> Option<(Verdict, String)> {
         let inconclusive = |why: String| Some((Verdict::Inconclusive, why));
@@ -79,6 +90,15 @@ impl Judged {
                         .as_ref()
                         .map(|why| format!("; {why}"))
                         .unwrap_or_default()
+                ))
+            }
+            (HalfKind::Defeated, _)
+                if scenario == ScenarioId::S08 && self.late() < self.history.run().attempts.len() =>
+            {
+                inconclusive(format!(
+                    "blind: without the guard {} of {} were let in",
+                    self.late(),
+                    self.history.run().attempts.len()
                 ))
             }
             // The guard is in force there: it must hold whatever the holder leaves out.
@@ -137,7 +157,7 @@ fn predicted(scenario: ScenarioId) -> &'static [Invariant] {
         | ScenarioId::S47
         | ScenarioId::S48 => &[],
         ScenarioId::S05 => &[Invariant::RealTimeRefusal, Invariant::DelayedPacket],
-        ScenarioId::S07 | ScenarioId::S24 | ScenarioId::S29 => &[Invariant::DelayedPacket],
+        ScenarioId::S07 | ScenarioId::S08 | ScenarioId::S24 | ScenarioId::S29 => &[Invariant::DelayedPacket],
         ScenarioId::S26 => &[Invariant::BoundedBlock],
     }
 }
@@ -148,7 +168,6 @@ mod tests {
 
     use super::*;
     use crate::history::{Attempt, Bounds, Clock, Exercise, GuardForm, Outcome, Run};
-    use crate::judge::Violation;
 
     fn broken(invariant: Invariant) -> judge::Verdict {
         judge::Verdict::Violated(violation(invariant))
@@ -234,6 +253,25 @@ mod tests {
             assert_eq!(verdict, Verdict::Inconclusive);
             assert!(why.unwrap().starts_with("blind"));
         }
+    }
+
+    #[test]
+    fn a_sweep_whose_twin_lets_only_a_part_in_is_blind() {
+        let twin = |late: usize| {
+            let mut twin = half(HalfKind::Defeated, broken(Invariant::DelayedPacket));
+            twin.judgement.violations = vec![violation(Invariant::DelayedPacket); late];
+            let mut run = twin.history.run().clone();
+            run.attempts = ["H1-write-1", "H1-write-2"]
+                .map(|op| Attempt::new(op, Outcome::Refused))
+                .into();
+            twin.history = History::new(run, Vec::new());
+            let halves = [half(HalfKind::Guarded, judge::Verdict::Held), twin];
+            verdict(ScenarioId::S08, &halves)
+        };
+        assert_eq!(twin(2), (Verdict::Proven, None));
+        let (verdict, why) = twin(1);
+        assert_eq!(verdict, Verdict::Inconclusive);
+        assert_eq!(why.unwrap(), "blind: without the guard 1 of 2 were let in");
     }
 
     #[test]

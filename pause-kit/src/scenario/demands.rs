@@ -5,21 +5,33 @@ use super::ScenarioId;
 use super::alter::made;
 use crate::history::{Attempt, Cause, Exercise, Outcome};
 
-/// Times that differ from class to class, in nanoseconds.
+/// What differs from class to class: times, in nanoseconds, and the length of a write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Times {
     /// The leases' time to live.
     pub(crate) ttl_ns: u64,
     /// After how long the server ends a transaction whose client is idle.
     pub(crate) idle_ns: u64,
+    /// How many bytes a write has, where each was swept.
+    pub(crate) bytes: u64,
 }
 
 impl Times {
     /// Those that a header names; zero where it names none.
     pub(crate) fn named_by(exercise: Exercise) -> Times {
         match exercise {
-            Exercise::ShortPause { ttl_ns } | Exercise::KeptAlive { ttl_ns } => Times { ttl_ns, idle_ns: 0 },
-            Exercise::IdleInTransaction { idle_ns } => Times { ttl_ns: 0, idle_ns },
+            Exercise::ShortPause { ttl_ns } | Exercise::KeptAlive { ttl_ns } => Times {
+                ttl_ns,
+                ..Times::default()
+            },
+            Exercise::IdleInTransaction { idle_ns } => Times {
+                idle_ns,
+                ..Times::default()
+            },
+            Exercise::Swept { bytes } => Times {
+                bytes,
+                ..Times::default()
+            },
             _ => Times::default(),
         }
     }
@@ -28,7 +40,11 @@ impl Times {
 impl ScenarioId {
     /// What a run of it must have gone through.
     pub(crate) fn exercise(self, times: Times) -> Exercise {
-        let Times { ttl_ns, idle_ns } = times;
+        let Times {
+            ttl_ns,
+            idle_ns,
+            bytes,
+        } = times;
         match self {
             ScenarioId::S01 | ScenarioId::S02 | ScenarioId::S15 | ScenarioId::S35 => Exercise::Stopped,
             ScenarioId::S03 => Exercise::LegalGap,
@@ -36,6 +52,7 @@ impl ScenarioId {
             ScenarioId::S04b => Exercise::FenceThenRead,
             ScenarioId::S05 => Exercise::Queued,
             ScenarioId::S07 | ScenarioId::S29 => Exercise::Held,
+            ScenarioId::S08 => Exercise::Swept { bytes },
             ScenarioId::S09 => Exercise::Replayed,
             ScenarioId::S17 => Exercise::InTurn,
             ScenarioId::S24 => Exercise::Between,
@@ -56,8 +73,11 @@ impl ScenarioId {
     }
 
     /// The attempts that it is about, in their order, with the outcome that each must have.
-    pub(crate) fn attempts(self) -> Vec<Attempt> {
+    pub(crate) fn attempts(self, times: Times) -> Vec<Attempt> {
         match self {
+            ScenarioId::S08 => (1..=times.bytes)
+                .map(|number| Attempt::new(format!("H1-write-{number}"), Outcome::Refused))
+                .collect(),
             ScenarioId::S03 => vec![
                 Attempt::new("H1-write-1", Outcome::Legal),
                 Attempt::new("H1-write-2", Outcome::Refused),

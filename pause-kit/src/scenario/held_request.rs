@@ -41,6 +41,7 @@ pub(super) async fn play(half: &Half<'_>) -> Result<(), Trouble> {
         HoldRecord {
             op: Op::new("H1-write-1"),
             byte: kept.at_byte.saturating_sub(write.exchange.request.offset) as u64,
+            length: None,
             released: Some(half.recorder.at(released)),
         },
     );

@@ -52,6 +52,8 @@ scenarios! {
     S05 = "S05" "resource stopped, the dead holder's write in its socket",
     /// A request held on its way after its first bytes.
     S07 = "S07" "request held on its way after its first bytes",
+    /// A byte sweep: late writes, each held after another number of its bytes, up to the last.
+    S08 = "S08" "requests held on their way after each number of bytes",
     /// Requests sent again by the path after the takeover: one that had landed, and one that had not.
     S09 = "S09" "requests sent again on their way, one landed before and one not",
     /// A control: only the writing thread is held, past the TTL, and what renews the lease lives.
@@ -165,6 +167,7 @@ impl ScenarioId {
             | ScenarioId::S35
             | ScenarioId::S37 => &[Variant::Again],
             ScenarioId::S04b => &[Variant::Unraised],
+            ScenarioId::S08 => &[Variant::Sweep],
             ScenarioId::S21 => &[Variant::Journal],
             _ => &[],
         }
@@ -182,6 +185,7 @@ impl ScenarioId {
             self,
             ScenarioId::S05
                 | ScenarioId::S07
+                | ScenarioId::S08
                 | ScenarioId::S09
                 | ScenarioId::S24
                 | ScenarioId::S28

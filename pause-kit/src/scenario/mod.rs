@@ -29,6 +29,7 @@ mod short_pause;
 mod sql_text;
 mod stale_read;
 mod stopped_resource;
+mod sweep;
 mod tag;
 mod transactions;
 mod trouble;

@@ -151,7 +151,11 @@ impl Half<'_> {
                 spans.push(Span {
                     op,
                     token,
-                    began: request.began,
+                    // What is held is not under way at the resource.
+                    began: request
+                        .sent
+                        .filter(|sent| *sent <= ended)
+                        .unwrap_or(request.began),
                     ended,
                 });
             }

@@ -4,7 +4,7 @@ use super::half::{Assignment, Finished, Ground, Half};
 use super::trouble::Trouble;
 use super::{
     ScenarioId, answers, from_disk, held_request, idle_transaction, late_send, legal_gap, relayed, replicas,
-    short_pause, stale_read, stopped_resource, two_stopped,
+    short_pause, stale_read, stopped_resource, sweep, two_stopped,
 };
 use crate::probes;
 use crate::run::RunError;
@@ -19,6 +19,7 @@ pub(crate) async fn play<'a>(ground: Ground<'a>, task: Assignment<'a>) -> Result
         ScenarioId::S04b => stale_read::fence_then_read(&half).await,
         ScenarioId::S05 => stopped_resource::play(&half).await,
         ScenarioId::S07 | ScenarioId::S29 => held_request::play(&half).await,
+        ScenarioId::S08 => sweep::play(&half).await,
         ScenarioId::S09 => relayed::again(&half).await,
         ScenarioId::S12 => short_pause::only_the_writer(&half).await,
         ScenarioId::S17 => two_stopped::play(&half).await,

@@ -108,10 +108,15 @@ impl Whole {
     }
 
     fn record(self, half: &Half<'_>, released: Option<crate::history::At>) {
-        let (op, byte) = (self.op, 0);
+        let (op, byte, length) = (self.op, 0, None);
         half.recorder.record(
             half.recorder.at(self.kept.since),
-            HoldRecord { op, byte, released },
+            HoldRecord {
+                op,
+                byte,
+                length,
+                released,
+            },
         );
     }
 }

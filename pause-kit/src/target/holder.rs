@@ -71,6 +71,10 @@ pub struct Variants {
     pub journal: Option<Vec<Template>>,
     /// It reads without having raised the mark before: the mistake that *fence, then read* is about.
     pub unraised: Option<Vec<Template>>,
+    /// Its work has at least as many parts as a write has bytes, each a write of its own with an id of its own, all of one
+    /// length and each on a connection of its own. It stands at `before-send` before each, and goes on to the next without
+    /// waiting for an answer.
+    pub sweep: Option<Vec<Template>>,
     /// It speaks HTTP/2 to the resource, from the first byte on. What a run's transport asks for, and no scenario.
     pub http2: Option<Vec<Template>>,
 }
@@ -82,6 +86,7 @@ impl Variants {
             Variant::Again => self.again.as_deref(),
             Variant::Journal => self.journal.as_deref(),
             Variant::Unraised => self.unraised.as_deref(),
+            Variant::Sweep => self.sweep.as_deref(),
             Variant::Http2 => self.http2.as_deref(),
         }
     }
@@ -96,6 +101,8 @@ pub enum Variant {
     Journal,
     /// [`Variants::unraised`].
     Unraised,
+    /// [`Variants::sweep`].
+    Sweep,
     /// [`Variants::http2`].
     Http2,
 }
@@ -107,6 +114,7 @@ impl Variant {
             Variant::Again => "again",
             Variant::Journal => "journal",
             Variant::Unraised => "unraised",
+            Variant::Sweep => "sweep",
             Variant::Http2 => "http2",
         }
     }

@@ -31,6 +31,7 @@ mod scenario;
 mod step;
 mod steps;
 mod story;
+mod together;
 mod words;
 
 pub use bundle::RedrawError;

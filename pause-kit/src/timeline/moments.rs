@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::around::is_of_a_holder;
 use super::facts::Facts;
-use crate::history::{At, Event, Op};
+use crate::history::{At, Event, Exercise, Op};
 
 /// A line, or the end of what a line tells of.
 #[derive(Clone, Copy)]
@@ -50,8 +50,31 @@ pub(super) fn moments<'h>(facts: &Facts<'h>) -> Vec<Moment<'h>> {
             _ => moments.push(begins),
         }
     }
+    moments.retain(|moment| !is_one_of_many(facts, moment.event));
     moments.sort_by_key(|moment| moment.at);
     moments
+}
+
+/// Whether it belongs to a write of a sweep that is neither the first nor the last: those two stand for all.
+fn is_one_of_many(facts: &Facts<'_>, event: &Event) -> bool {
+    let op = match event {
+        Event::Hold(hold) => &hold.op,
+        Event::Request(request) => &request.op,
+        Event::Answer(answer) => &answer.op,
+        Event::Unanswered(lost) => &lost.op,
+        Event::DbAnswer(answer) => match &answer.op {
+            Some(op) => op,
+            None => return false,
+        },
+        _ => return false,
+    };
+    let attempts = &facts.run.attempts;
+    let swept = matches!(facts.run.exercise, Exercise::Swept { .. });
+    swept
+        && attempts.len() > 2
+        && attempts[1..attempts.len() - 1]
+            .iter()
+            .any(|attempt| attempt.op == *op)
 }
 
 /// The requests that were answered before anything else happened.

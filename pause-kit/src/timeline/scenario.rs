@@ -12,7 +12,7 @@ use super::steps::steps;
 use super::story::{consequence, story};
 use super::words::{Tokens, by_weight, capital, count, demand, rule};
 use crate::evidence::{HistoryFile, InvariantBroken, ScenarioEvidence, Verdict};
-use crate::history::{History, Op};
+use crate::history::{Exercise, History, Op};
 use crate::judge::Said;
 use crate::scenario::ScenarioId;
 
@@ -183,7 +183,11 @@ impl<'a> Article<'a> {
         let attempts = half.facts.attempts();
         let made = |op: &Op| half.facts.request(op).is_some();
         let any = attempts.iter().any(|(op, _)| made(op));
-        for (op, _) in attempts.iter().filter(|(op, _)| made(op) || !any) {
+        let swept = matches!(half.facts.run.exercise, Exercise::Swept { .. });
+        let shown = attempts.iter().filter(|(op, _)| made(op) || !any);
+        // The last of a sweep stands for all.
+        let (from, last) = (attempts.len().saturating_sub(1), attempts.len());
+        for (op, _) in shown.take(last).skip(if swept { from } else { 0 }) {
             self.shot(html, half, op, None);
         }
         // Where no attempt is wrong, a write from an old read may be.

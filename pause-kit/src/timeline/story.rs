@@ -7,7 +7,7 @@ use super::facts::Facts;
 use super::step::{Head, Lane};
 use super::words::{Tokens, by_weight, capital, count, length, rule, times};
 use crate::evidence::{InvariantBroken, ScenarioEvidence, Verdict};
-use crate::history::{Alteration, Answerer, At, Event, Exercise, Half, Op, Outcome, Reply};
+use crate::history::{Answerer, At, Event, Exercise, Half, Op, Outcome, Reply};
 use crate::judge::Said;
 
 /// The sentences of one scenario: what was done, what came out with the guard, and what without it.
@@ -23,7 +23,10 @@ pub(super) fn story(
             sentences.push("This was run without the guard.".to_owned());
         }
         let teller = Teller { facts, tokens };
-        let told = teller.disturbed().into_iter().chain(teller.attempts());
+        let told = teller.swept();
+        let told = told
+            .unwrap_or_else(|| [teller.disturbed(), teller.attempts()].concat())
+            .into_iter();
         let mut parts: Vec<_> = told.map(|(at, sentence)| (at, Part::Told(sentence))).collect();
         parts.extend(of_successors(facts, tokens));
         sentences.extend(deeds::sentences(parts));
@@ -51,11 +54,11 @@ pub(super) fn story(
 }
 
 /// A sentence, and when what it tells of happened.
-type Told = (At, String);
+pub(super) type Told = (At, String);
 
-struct Teller<'a, 'h> {
-    facts: &'a Facts<'h>,
-    tokens: &'a Tokens,
+pub(super) struct Teller<'a, 'h> {
+    pub(super) facts: &'a Facts<'h>,
+    pub(super) tokens: &'a Tokens,
 }
 
 impl Teller<'_, '_> {
@@ -163,37 +166,6 @@ impl Teller<'_, '_> {
             told.extend(answered(op).and_then(|at| Some((at, together.or_else(|| self.attempt(op))?))));
         }
         told
-    }
-
-    /// Whether two attempts are told together: the path made both in the same way, and both were refused.
-    fn alike(&self, one: &Op, other: &Op) -> bool {
-        let how = |op| self.facts.relay(op).map(|(_, relay)| (&relay.of, relay.how));
-        let refused = |op| matches!(self.facts.said(op), Some(Said::Fenced(_)));
-        how(one).is_some_and(|(_, how)| how != Alteration::Nothing)
-            && how(one) == how(other)
-            && refused(one)
-            && refused(other)
-    }
-
-    fn together(&self, ops: &[&Op]) -> Option<String> {
-        let (_, request) = self.facts.request(ops.first()?)?;
-        let (_, relay) = self.facts.relay(ops.first()?)?;
-        let how = altered(relay.how)?;
-        let mut reasons: Vec<&str> = Vec::new();
-        for op in ops {
-            if let Some(Said::Fenced(why)) = self.facts.said(op)
-                && !reasons.contains(&why.name())
-            {
-                reasons.push(why.name());
-            }
-        }
-        Some(format!(
-            "The path sent {}'s write again {} {how}; {} refused it each time, as {}.",
-            request.holder,
-            times(ops.len()),
-            self.decider(ops.first()?),
-            reasons.join(" or ")
-        ))
     }
 
     /// What the late holder did, and what it was told.
@@ -357,7 +329,7 @@ impl Teller<'_, '_> {
         })
     }
 
-    fn decider(&self, op: &Op) -> &'static str {
+    pub(super) fn decider(&self, op: &Op) -> &'static str {
         match self.facts.answer(op) {
             Some((_, Some(Reply::Sql { .. }))) => "PostgreSQL",
             _ => "the resource",

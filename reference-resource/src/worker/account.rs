@@ -1,6 +1,8 @@
 //! *Refund order-7 once*, through paydb.
 
 use fence_core::Claim;
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use http::Version;
 
 use super::exit::WorkerError;
@@ -8,7 +10,7 @@ use super::gate::gate;
 use super::journal::{Entry, Journal};
 use super::lock::Lock;
 use super::options::AccountJob;
-use super::resource::Resource;
+use super::resource::{Answer, Resource};
 
 /// Takes the lock, raises the mark, reads, and makes what transfers are not there; or, where a journal was left, presents the
 /// transfer that it holds.
@@ -50,7 +52,7 @@ async fn work(
     let transfers = resource.transfers().await?;
     gate("after-read").await?;
     // Each part is a job of its own: what became of one says nothing about the next.
-    let mut ended = Ok(());
+    let (mut ended, mut under_way) = (Ok(()), FuturesUnordered::new());
     for part in 1..=job.writes {
         let entry = Entry::new(job, claim, part);
         if transfers
@@ -63,7 +65,21 @@ async fn work(
         if let Some(journal) = journal {
             journal.write(&entry)?;
         }
+        if job.at_once {
+            let mut stands = std::pin::pin!(gate("before-send"));
+            loop {
+                tokio::select! {
+                    passed = &mut stands => break passed?,
+                    Some(sent) = under_way.next() => ended = ended.and(sent),
+                }
+            }
+            under_way.push(async move { told(&entry, resource.transfer(&entry).await) });
+            continue;
+        }
         ended = ended.and(send(resource, &entry, journal).await);
+    }
+    while let Some(sent) = under_way.next().await {
+        ended = ended.and(sent);
     }
     ended
 }
@@ -82,6 +98,10 @@ async fn send(
     if let (Some(journal), true) = (journal, for_good) {
         journal.remove()?;
     }
+    told(entry, answer)
+}
+
+fn told(entry: &Entry, answer: Result<Answer, WorkerError>) -> Result<(), WorkerError> {
     let answer = answer?;
     println!(
         "{}: done: {} {}",

@@ -27,18 +27,20 @@ pub(super) struct Entry {
 impl Entry {
     /// One part of the job, counted from 1.
     pub(super) fn new(job: &AccountJob, claim: &Claim, part: u32) -> Entry {
+        // All ids of a job, and all references, are of one length.
+        let width = job.writes.to_string().len();
         let grant = claim.grant_id.as_ref().map_or("", |id| id.as_str());
         Entry {
             class: claim.class.clone(),
             key: claim.key.clone(),
             token: claim.token,
             grant: claim.grant_id.clone(),
-            idempotency_key: format!("{grant}:{part}"),
+            idempotency_key: format!("{grant}:{part:0width$}"),
             to: job.to.clone(),
             amount: job.amount,
             reference: match job.writes {
                 1 => job.reference.clone(),
-                _ => format!("{} part {part}", job.reference),
+                _ => format!("{} part {part:0width$}", job.reference),
             },
         }
     }

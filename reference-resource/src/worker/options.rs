@@ -63,8 +63,11 @@ pub struct AccountJob {
     #[arg(long)]
     pub reference: String,
     /// Pay in so many parts, each a transfer of the whole amount with a reference of its own, such as `order-7 part 2`
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=99))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=9999))]
     pub writes: u32,
+    /// Send the parts one after the other without waiting for the answers, each on a connection of its own
+    #[arg(long, conflicts_with = "journal")]
+    pub at_once: bool,
     /// Put token, grant and transfer into this file before each is sent, and take it away once it is answered for good; when
     /// it is there at the start, take no lock and present that transfer under its old grant
     #[arg(long, value_name = "FILE", conflicts_with = "writes")]

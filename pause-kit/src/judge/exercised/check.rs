@@ -20,6 +20,7 @@ pub(in crate::judge) fn exercised(facts: &Facts<'_>) -> Vec<Violation> {
         Exercise::FenceThenRead => reads::fence_then_read(facts),
         Exercise::LegalGap => several::legal_gap(facts),
         Exercise::InTurn => several::in_turn(facts),
+        Exercise::Swept { bytes } => one::swept(facts, bytes),
         Exercise::Between => answers::between(facts),
         Exercise::LostAnswers => answers::lost(facts),
         Exercise::Replayed => relayed::replayed(facts),

@@ -130,6 +130,51 @@ pub(super) fn held(facts: &Facts<'_>) -> Result<(), Violation> {
     is_read_around(facts, pause)
 }
 
+/// Each attempt was held after another number of its bytes, from none to all but the last; while all of them were, the lease
+/// ended, and the successor was granted, raised and wrote. Each was sent to its end after that.
+pub(super) fn swept(facts: &Facts<'_>, bytes: u64) -> Result<(), Violation> {
+    let (stale, _) = parties(facts)?;
+    let mut all: Option<Pause> = None;
+    for (byte, attempt) in (0..bytes).zip(&facts.run.attempts) {
+        let name = &attempt.op;
+        let op = facts
+            .op(name)
+            .ok_or_else(|| void(format!("{name} was never made"), &[]))?;
+        let hold = facts.holds.iter().find(|hold| hold.body.op == *name);
+        let hold = hold.filter(|hold| hold.body.byte == byte && hold.body.length == Some(bytes));
+        let held = hold.and_then(|hold| Some((hold, hold.body.released?)));
+        let Some((hold, released)) = held else {
+            let why = format!("{name} was not held after {byte} of {bytes} bytes, and let go");
+            return Err(void(why, &[op.line]));
+        };
+        if op.request.sent.is_none_or(|sent| sent < released) {
+            let why = format!("{name} was not sent to its end after the release");
+            return Err(void(why, &[op.line, hold.line]));
+        }
+        let before = all.unwrap_or(Pause {
+            from: hold.at,
+            to: released,
+            line: hold.line,
+        });
+        all = Some(Pause {
+            from: before.from.max(hold.at),
+            to: before.to.min(released),
+            line: hold.line,
+        });
+    }
+    let attempts = facts.run.attempts.len() as u64;
+    let all = all.filter(|_| attempts == bytes).ok_or_else(|| {
+        void(
+            format!("{attempts} writes of {bytes} bytes do not sweep them"),
+            &[],
+        )
+    })?;
+    takeover(facts, stale, all)?;
+    raised_within(facts, all)?;
+    wrote_within(facts, all)?;
+    is_read_around(facts, all)
+}
+
 pub(super) fn idle_in_transaction(facts: &Facts<'_>, idle_ns: u64) -> Result<(), Violation> {
     let Some(stale) = facts.stale_grant() else {
         return Err(void("no stale grant is known", &[]));

@@ -1,6 +1,7 @@
 //! Reading everything back, and making the history of it.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 
 use crate::commit_order::{Change as Row, Operation};
 use crate::evidence::StopEvidence;
@@ -216,6 +217,7 @@ impl Half<'_> {
         let times = Times {
             ttl_ns: u64::try_from(self.ttl().as_duration().as_nanos()).expect("an hour at most"),
             idle_ns: class.proof.idle_ms * 1_000_000,
+            bytes: self.swept.load(Ordering::Relaxed),
         };
         Run {
             schema: Run::SCHEMA,
@@ -234,7 +236,7 @@ impl Half<'_> {
             stale_grant: first
                 .filter(|_| !scenario.is_control())
                 .map(|first| first.grant.to_string()),
-            attempts: scenario.attempts(),
+            attempts: scenario.attempts(times),
             deed: class.proof.deed.clone(),
             opening: self.opening.iter().cloned().collect(),
         }

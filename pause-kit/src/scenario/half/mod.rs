@@ -11,6 +11,7 @@ pub(crate) use setup::connect;
 pub(crate) use steps::{filled, said, spec};
 
 use std::path::PathBuf;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -91,6 +92,8 @@ pub(crate) struct Half<'a> {
     pub(crate) stops: Mutex<Vec<StopEvidence>>,
     /// The grants whose leases the kit has ended.
     pub(crate) revoked: Mutex<Vec<GrantId>>,
+    /// How many bytes the late write has, once each was swept.
+    pub(crate) swept: AtomicU64,
 }
 
 /// A process of the resource.

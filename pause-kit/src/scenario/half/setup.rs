@@ -159,6 +159,7 @@ impl<'a> Half<'a> {
             holders: Default::default(),
             stops: Default::default(),
             revoked: Default::default(),
+            swept: Default::default(),
         };
         half.is_declared().await?;
         Ok(half)

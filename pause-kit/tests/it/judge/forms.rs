@@ -68,6 +68,7 @@ pub(crate) fn held(half: Half) -> Tape {
         Hold {
             op,
             byte: 17,
+            length: None,
             released: Some(ms(40)),
         },
     );

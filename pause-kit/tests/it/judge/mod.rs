@@ -8,5 +8,6 @@ mod probes;
 mod random;
 pub(crate) mod relayed;
 mod several;
+pub(crate) mod swept;
 pub(crate) mod takeovers;
 pub(crate) mod tape;

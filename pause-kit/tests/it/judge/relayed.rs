@@ -176,7 +176,15 @@ fn relay(tape: &mut Tape, at: u64, op: &str, of: &str, how: Alteration) {
 
 fn hold(tape: &mut Tape, op: &str, at: u64, released: Option<u64>) {
     let (op, byte, released) = (Op::new(op), 0, released.map(ms));
-    tape.push(at, Hold { op, byte, released });
+    tape.push(
+        at,
+        Hold {
+            op,
+            byte,
+            length: None,
+            released,
+        },
+    );
 }
 
 /// A write that is held whole and then cut off.

@@ -4,6 +4,7 @@ mod answers;
 mod page;
 mod relayed;
 mod story;
+mod swept;
 
 use std::collections::BTreeMap;
 

@@ -308,6 +308,7 @@ fn times_that_run_backwards_make_a_run_void() {
         Hold {
             op,
             byte: 3,
+            length: None,
             released,
         },
     );
