@@ -145,6 +145,10 @@ pub async fn run<D: Driver, E: Error>(
         requests::both
     );
     case!(
+        "a copy that waited behind a newer holder is answered as its first copy was",
+        requests::overtaken
+    );
+    case!(
         "no admission is left for the connection's next user",
         left_behind::admission
     );

@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use fence_core::Effect;
-use futures_util::future::join;
+use futures_util::future::{join, join3};
 
 use super::bed::{Bed, claim, equal, hold, in_words, insert, stale, sum, token};
 use super::{Driver, Shown};
@@ -108,4 +108,45 @@ pub(super) async fn both<D: Driver, E: Error, C: AsyncFn() -> Result<D, E>>(bed:
     hold(one_given.is_some(), || "no answer".to_owned())?;
     equal("the answer to the other copy", other_given, one_given)?;
     equal("the sum", one.number(&sum("both")).await.map_err(in_words)?, 5)
+}
+
+/// Keys of this database that are held, or waited for.
+fn queued(granted: bool) -> String {
+    format!(
+        "SELECT count(*) FROM pg_locks WHERE granted = {granted} AND locktype = 'advisory'
+         AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+    )
+}
+
+pub(super) async fn overtaken<D: Driver, E: Error, C: AsyncFn() -> Result<D, E>>(bed: &Bed<C>) -> Shown {
+    let (mut one, mut newer, mut other) = (bed.driver().await?, bed.driver().await?, bed.driver().await?);
+    let (old, asked) = (claim("overtaken", 33), request("k1", "team-1", "pay 5"));
+    let (first, second) = (answer("the first"), answer("the second"));
+    let (write, held, waiting) = (insert("overtaken", 5), queued(true), queued(false));
+    // The first copy ends once the newer holder waits for it, and behind that one the second copy.
+    let slow = format!(
+        "DO $$ BEGIN {write};
+         FOR look IN 1..150 LOOP EXIT WHEN ({waiting}) >= 2; PERFORM pg_sleep(0.01); END LOOP; END $$"
+    );
+    let newer_holder = async {
+        while newer.number(&held).await.map_err(in_words)? < 1 {}
+        newer.raise_mark(&claim("overtaken", 34)).await.map_err(in_words)
+    };
+    let second_copy = async {
+        while other.number(&waiting).await.map_err(in_words)? < 1 {}
+        other
+            .write_once(&old, &asked, &write, &second)
+            .await
+            .map_err(in_words)
+    };
+    let first_copy = one.write_once(&old, &asked, &slow, &first);
+    let (first_copy, newer_holder, second_copy) = join3(first_copy, newer_holder, second_copy).await;
+    let (receipt, _) = first_copy.map_err(in_words)?;
+    equal("the first effect", receipt.effect(), &Effect::Applied)?;
+    drop(newer_holder?);
+    let (receipt, given) = second_copy?;
+    equal("the second effect", receipt.effect(), &Effect::Replayed)?;
+    equal("the second answer", given, Some(answer("the first")))?;
+    let sum = one.number(&sum("overtaken")).await.map_err(in_words)?;
+    equal("the sum", sum, 5)
 }

@@ -1,11 +1,14 @@
 //! The guarded transaction: BEGIN and admission, the caller's writes, COMMIT and receipt.
 
-use ::sqlx::{PgConnection, PgPool};
+use ::sqlx::{Executor as _, PgConnection, PgPool};
 use fence_core::{Claim, Effect, Receipt};
 
 use super::held::{self, Held};
+use super::sort;
 use crate::error::GuardError;
 use crate::isolation::Isolation;
+use crate::mark::BEGIN_ANEW;
+use crate::refused::Refused;
 use crate::text::raise_text;
 
 /// Begins a transaction and admits the claim in it, at READ COMMITTED.
@@ -114,6 +117,21 @@ impl Unadmitted {
         let Unadmitted { mut held, claim } = self;
         let xid = held::admit(held.connection(), std::slice::from_ref(&claim)).await?;
         Ok(Guarded { held, claim, xid })
+    }
+
+    /// Admits the claim. Where that is refused, the transaction is begun anew and given back, for another look.
+    pub(super) async fn admit_or_begin_anew(
+        self,
+    ) -> Result<Result<Guarded, (Unadmitted, Refused)>, GuardError> {
+        let Unadmitted { mut held, claim } = self;
+        match held::admit(held.connection(), std::slice::from_ref(&claim)).await {
+            Ok(xid) => Ok(Ok(Guarded { held, claim, xid })),
+            Err(GuardError::Refused(why)) => {
+                held.connection().execute(BEGIN_ANEW).await.map_err(sort)?;
+                Ok(Err((Unadmitted { held, claim }, why)))
+            }
+            Err(other) => Err(other),
+        }
     }
 
     /// Ends the transaction without a write, for a request that was completed before and whose stored answer is given

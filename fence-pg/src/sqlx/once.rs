@@ -53,7 +53,19 @@ pub async fn begin_once(
         let end = End::Unadmitted(Box::new(opened));
         return Ok(Once::Replayed(Replay { answer, end }));
     }
-    let mut guarded = opened.admit().await?;
+    let mut guarded = match opened.admit_or_begin_anew().await? {
+        Ok(guarded) => guarded,
+        // Its first copy may have been completed, and a newer holder admitted, while this one waited for its turn.
+        Err((mut opened, why)) => {
+            return match look(opened.connection(), claim, request).await? {
+                Some(Known::Same(answer)) => {
+                    let end = End::Unadmitted(Box::new(opened));
+                    Ok(Once::Replayed(Replay { answer, end }))
+                }
+                Some(Known::Other) | None => Err(GuardError::Refused(why)),
+            };
+        }
+    };
     // Again: its first copy may have been completed while this one waited for its turn.
     Ok(match look(guarded.connection(), claim, request).await? {
         Some(Known::Same(answer)) => Once::Replayed(Replay {

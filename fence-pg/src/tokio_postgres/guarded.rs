@@ -8,6 +8,8 @@ use super::held::{self, Held};
 use super::sort;
 use crate::error::GuardError;
 use crate::isolation::Isolation;
+use crate::mark::BEGIN_ANEW;
+use crate::refused::Refused;
 
 /// Begins a transaction and admits the claim in it, at READ COMMITTED, in one round trip.
 ///
@@ -127,6 +129,24 @@ impl<'a> Unadmitted<'a> {
         let xid = held::admit(held.client(), std::slice::from_ref(&claim)).await?;
         held.is(Some(xid));
         Ok(Guarded { held, claim })
+    }
+
+    /// Admits the claim. Where that is refused, the transaction is begun anew and given back, for another look.
+    pub(super) async fn admit_or_begin_anew(
+        self,
+    ) -> Result<Result<Guarded<'a>, (Unadmitted<'a>, Refused)>, GuardError> {
+        let Unadmitted { mut held, claim } = self;
+        match held::admit(held.client(), std::slice::from_ref(&claim)).await {
+            Ok(xid) => {
+                held.is(Some(xid));
+                Ok(Ok(Guarded { held, claim }))
+            }
+            Err(GuardError::Refused(why)) => {
+                held.client().batch_execute(BEGIN_ANEW).await.map_err(sort)?;
+                Ok(Err((Unadmitted { held, claim }, why)))
+            }
+            Err(other) => Err(other),
+        }
     }
 
     /// Ends the transaction without a write, for a request that was completed before and whose stored answer is given

@@ -52,7 +52,19 @@ pub async fn begin_once<'a>(
         let end = End::Unadmitted(opened);
         return Ok(Once::Replayed(Replay { answer, end }));
     }
-    let guarded = opened.admit().await?;
+    let guarded = match opened.admit_or_begin_anew().await? {
+        Ok(guarded) => guarded,
+        // Its first copy may have been completed, and a newer holder admitted, while this one waited for its turn.
+        Err((opened, why)) => {
+            return match look(opened.client(), claim, request).await? {
+                Some(Known::Same(answer)) => {
+                    let end = End::Unadmitted(opened);
+                    Ok(Once::Replayed(Replay { answer, end }))
+                }
+                Some(Known::Other) | None => Err(GuardError::Refused(why)),
+            };
+        }
+    };
     // Again: its first copy may have been completed while this one waited for its turn.
     Ok(match look(guarded.client(), claim, request).await? {
         Some(Known::Same(answer)) => Once::Replayed(Replay {
