@@ -1,16 +1,15 @@
-//! The small services in other languages: a late holder's write, its successor's, and what a service that forgot its guard is
-//! told by the database.
+//! The small services in other languages: a late holder's write, its successor's, what a service that forgot its guard is
+//! told by the database, and what becomes of a service whose connections are lost.
 
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::Stdio;
 use std::time::Duration;
 
-use pause_kit::services::DatabaseUrl;
-use reqwest::{Client, Method};
+use fence_http::ProblemKind as K;
+use pause_kit::services::{Child, DatabaseUrl, ProcessSpec, for_tests};
+use reqwest::Client;
 use tempfile::TempDir;
-use tokio::io::AsyncReadExt as _;
-use tokio::process::{Child, Command};
+use tokio_postgres::NoTls;
 
 use crate::languages::{TOKEN, orders, shell, state};
 use crate::source::{read, root};
@@ -25,6 +24,9 @@ pub(crate) struct Service {
     run: &'static [&'static str],
     /// What must be there, and what to do where it is not; ./dev test does.
     needs: (&'static str, &'static str),
+    /// What it answers when it was paused before COMMIT until the database ended its connection: some drivers hand on why the
+    /// database did, others know no more than that it is gone.
+    lost: &'static [K],
 }
 
 const EXPRESS: Service = Service {
@@ -36,6 +38,7 @@ const EXPRESS: Service = Service {
         "node --version && test -d examples/express/node_modules/express",
         "apt-get install nodejs npm, and npm ci in examples/express",
     ),
+    lost: &[K::Retryable],
 };
 
 const FASTAPI: Service = Service {
@@ -47,6 +50,7 @@ const FASTAPI: Service = Service {
         "/usr/bin/python3 -c 'import fastapi, uvicorn, psycopg'",
         "apt-get install python3-fastapi python3-uvicorn python3-psycopg",
     ),
+    lost: &[K::Retryable, K::UnknownOutcome],
 };
 
 const SPRING: Service = Service {
@@ -55,9 +59,11 @@ const SPRING: Service = Service {
     build: Some("mvn -q -B -o package"),
     run: &["java", "-jar", "target/orders.jar"],
     needs: (
-        "mvn --version && test -e examples/spring/target/orders.jar",
+        "mvn --version && test -e examples/spring/target/orders.jar && \
+         test -z \"$(find examples/spring/pom.xml examples/spring/src -newer examples/spring/target/orders.jar)\"",
         "apt-get install default-jdk-headless maven, and mvn -B package in examples/spring",
     ),
+    lost: &[K::Retryable],
 };
 
 pub(crate) const SERVICES: [&Service; 3] = [&EXPRESS, &FASTAPI, &SPRING];
@@ -95,38 +101,53 @@ async fn spring_refuses_a_late_write_in_the_transaction_that_would_write_it() {
 async fn refuses_a_late_write(service: &Service) {
     let (database, client) = orders().await;
     let whole = Running::start(service, &database, |text| text).await;
-    let old = format!("\"{TOKEN}\";grant=\"a0c9\"");
-    let new = format!("\"{}\";grant=\"b2f1\"", TOKEN + 6);
+    let old = presented(0, "a0c9");
+    let new = presented(6, "b2f1");
 
-    assert_eq!(whole.write(&[&old], "by a0c9").await, 200);
-    assert_eq!(whole.fence(&new).await, 204);
+    assert_eq!(whole.write(&[&old], "by a0c9").await, Ok(200));
+    assert_eq!(whole.fence("42", &new).await, Ok(204));
     // From its successor's raise on the older one is late, though nothing was written since.
-    assert_eq!(whole.write(&[&old], "late").await, 412);
-    assert_eq!(whole.fence(&old).await, 412);
-    assert_eq!(whole.write(&[&new], "by b2f1").await, 200);
+    assert_eq!(whole.write(&[&old], "late").await, Err(K::Stale));
+    assert_eq!(whole.fence("42", &old).await, Err(K::Stale));
+    assert_eq!(whole.write(&[&new], "by b2f1").await, Ok(200));
     // A token of another grant, one beyond every epoch, none, two in either order, and what is no token.
     let other = new.replace("b2f1", "c3e4");
     let beyond = format!("\"{}\";grant=\"a\"", i64::MAX);
-    for (fields, status) in [
-        (&[other.as_str()][..], 412),
-        (&[&beyond], 409),
-        (&[], 428),
-        (&[&new, &old], 400),
-        (&[&old, &new], 400),
-        (&[&format!("{new}, {new}")], 400),
-        (&[&TOKEN.to_string()], 400),
-        (&["\"9223372036854775808\";grant=\"a\""], 400),
-        (&["\"0281474976710679\";grant=\"a\""], 400),
-        (&["\"\u{661}\u{662}\";grant=\"a\""], 400),
+    for (fields, problem) in [
+        (&[other.as_str()][..], K::Collision),
+        (&[&beyond], K::UnknownEpoch),
+        (&[], K::MissingToken),
+        (&[&new, &old], K::MoreThanOne),
+        (&[&old, &new], K::MoreThanOne),
+        (&[&format!("{new}, {new}")], K::Malformed),
+        (&[&TOKEN.to_string()], K::Malformed),
+        (&["\"9223372036854775808\";grant=\"a\""], K::Malformed),
+        (&["\"0281474976710679\";grant=\"a\""], K::Malformed),
+        (&["\"\u{661}\u{662}\";grant=\"a\""], K::Malformed),
     ] {
         assert_eq!(
             whole.write(fields, "wrong").await,
-            status,
+            Err(problem),
             "{}: {fields:?}",
             service.folder
         );
     }
     assert_eq!(state(&client).await, "by b2f1");
+
+    // Another text of the same number is that order's key, or none at all.
+    let newer = presented(12, "d4f5");
+    let raised = whole.fence("042", &newer).await;
+    let late = whole.write(&[&new], "by b2f1").await;
+    let known = [(Ok(204), Err(K::Stale)), (Err(K::MalformedKey), Ok(200))];
+    assert!(known.contains(&(raised, late)), "{raised:?}, then {late:?}");
+
+    // An order that is not there is fenced all the same.
+    assert_eq!(whole.put("43", &[&newer], "none").await, Ok(404));
+    assert_eq!(whole.put("43", &[&new], "none").await, Err(K::Stale));
+
+    // Nobody but this machine can reach it.
+    let elsewhere = TcpStream::connect(("127.0.0.2", whole.port));
+    assert!(elsewhere.is_err(), "{} listens everywhere", service.folder);
 
     // Without the line that admits, the database refuses every write.
     let forgetful = Running::start(service, &database, |text| {
@@ -134,20 +155,126 @@ async fn refuses_a_late_write(service: &Service) {
         kept.collect::<Vec<_>>().join("\n") + "\n"
     })
     .await;
-    assert_eq!(forgetful.write(&[&new], "forgotten").await, 428);
+    assert_eq!(
+        forgetful.write(&[&newer], "forgotten").await,
+        Err(K::MissingToken)
+    );
     assert_eq!(state(&client).await, "by b2f1");
+    whole.end().await;
+    forgetful.end().await;
 }
 
 fn admits(line: &str) -> bool {
     line.contains("fence.admit")
 }
 
+#[tokio::test]
+async fn express_outlives_its_connections() {
+    outlives_its_connections(&EXPRESS).await;
+}
+
+#[tokio::test]
+async fn fastapi_outlives_its_connections() {
+    outlives_its_connections(&FASTAPI).await;
+}
+
+#[tokio::test]
+async fn spring_outlives_its_connections() {
+    outlives_its_connections(&SPRING).await;
+}
+
+async fn outlives_its_connections(service: &Service) {
+    let (database, client) = orders().await;
+    let running = Running::start(service, &database, |text| text).await;
+    let old = presented(0, "a0c9");
+    assert_eq!(running.write(&[&old], "by a0c9").await, Ok(200));
+
+    // Paused between its write and its COMMIT, until the database has had enough.
+    let postgres = for_tests().await.postgres();
+    let (superuser, connection) = tokio_postgres::connect(postgres.superuser_url().as_str(), NoTls)
+        .await
+        .unwrap();
+    tokio::spawn(connection);
+    let ours = "SELECT count(*) FROM pg_stat_activity WHERE usename = $1";
+    let role = database.login().role.as_str();
+    let lock = "BEGIN; SELECT FROM orders WHERE id = 42 FOR UPDATE";
+    client.batch_execute(lock).await.unwrap();
+    let fields = [old.as_str()];
+    let late = running.write(&fields, "late");
+    let takeover = async {
+        let waits = format!("{ours} AND wait_event_type = 'Lock'");
+        until(|| async { count(&superuser, &waits, role).await == 1 }).await;
+        let stopped = running.child.stop().await.unwrap();
+        client.batch_execute("COMMIT").await.unwrap();
+        let idles = format!("{ours} AND state LIKE 'idle in transaction%'");
+        until(|| async { count(&superuser, &idles, role).await == 1 }).await;
+        until(|| async { count(&superuser, &idles, role).await == 0 }).await;
+        let raise = "SELECT fence.raise_mark('shop.order', '42', $1, 'b2f1')";
+        client.execute(raise, &[&(TOKEN + 6)]).await.unwrap();
+        stopped.resume().await.unwrap();
+    };
+    let (late, ()) = tokio::join!(late, takeover);
+    assert!(
+        late.is_err_and(|kind| service.lost.contains(&kind)),
+        "{late:?}: {}",
+        running.said()
+    );
+    assert_eq!(running.write(&[&old], "late").await, Err(K::Stale));
+    assert_eq!(state(&client).await, "by a0c9");
+
+    // The database goes away with the connection that is at rest, which is said once it is known, and comes back.
+    let new = presented(6, "b2f1");
+    assert_eq!(running.fence("42", &new).await, Ok(204));
+    let allow = |allowed: bool| {
+        format!(
+            "ALTER DATABASE {} ALLOW_CONNECTIONS {allowed}",
+            database.database()
+        )
+    };
+    superuser.batch_execute(&allow(false)).await.unwrap();
+    let end = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = $1";
+    count(&superuser, end, role).await;
+    let unavailable = || async { running.write(&[&new], "unavailable").await == Err(K::Unavailable) };
+    until(unavailable).await;
+    assert_eq!(running.fence("42", &new).await, Err(K::Unavailable));
+    assert_eq!(state(&client).await, "by a0c9");
+    superuser.batch_execute(&allow(true)).await.unwrap();
+    until(|| async { running.write(&[&new], "by b2f1").await == Ok(200) }).await;
+    running.end().await;
+}
+
+/// One number that a statement gives for a role.
+async fn count(client: &tokio_postgres::Client, statement: &str, role: &str) -> i64 {
+    client.query_one(statement, &[&role]).await.unwrap().get(0)
+}
+
+/// Looks again and again until it is so.
+async fn until<F: Future<Output = bool>>(so: impl Fn() -> F) {
+    let looks = async {
+        while !so().await {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(WITHIN, looks)
+        .await
+        .expect("what is waited for comes");
+}
+
+/// On a busy machine, with the start of a Java machine in it.
+const WITHIN: Duration = Duration::from_secs(300);
+
+/// The field that the holder of a grant sends.
+fn presented(number: i64, grant: &str) -> String {
+    format!("\"{}\";grant=\"{grant}\"", TOKEN + number)
+}
+
 /// A copy of a service that answers.
 struct Running {
-    url: String,
+    port: u16,
     http: Client,
-    folder: TempDir,
-    _child: Child,
+    child: Child,
+    /// Where its copy lies.
+    _folder: TempDir,
 }
 
 impl Running {
@@ -180,81 +307,101 @@ impl Running {
             .unwrap()
             .port();
         let (login, rest) = (database.login(), database.as_str().split('@').nth(1).unwrap());
-        let mut child = Command::new(service.run[0])
-            .args(&service.run[1..])
+        let mut process = ProcessSpec::new(service.folder, service.run[0])
+            .args(service.run[1..].iter().copied())
             .env("DATABASE_URL", database.as_str())
-            .env("PORT", port.to_string())
-            .env("SERVER_PORT", port.to_string())
-            .env("SERVER_ADDRESS", "127.0.0.1")
-            .env("SPRING_DATASOURCE_URL", format!("jdbc:postgresql://{rest}"))
+            .env("PORT", &port.to_string())
+            .env("SERVER_PORT", &port.to_string())
+            .env("SPRING_DATASOURCE_URL", &format!("jdbc:postgresql://{rest}"))
             .env("SPRING_DATASOURCE_USERNAME", &login.role)
             .env("SPRING_DATASOURCE_PASSWORD", &login.password)
-            .env("SPRING_DATASOURCE_HIKARI_MAXIMUM_POOL_SIZE", "2")
-            .current_dir(folder.path())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .unwrap();
-        let url = format!("http://127.0.0.1:{port}/orders/42");
-        let http = Client::builder().no_proxy().build().unwrap();
-        let answers = async {
-            // It has no other sign of life in common: asked until it answers.
-            while http.get(&url).send().await.is_err() {
-                if let Some(status) = child.try_wait().unwrap() {
-                    let mut said = String::new();
-                    for pipe in [
-                        child
-                            .stdout
-                            .take()
-                            .map(|pipe| Box::new(pipe) as Box<dyn tokio::io::AsyncRead + Unpin>),
-                        child
-                            .stderr
-                            .take()
-                            .map(|pipe| Box::new(pipe) as Box<dyn tokio::io::AsyncRead + Unpin>),
-                    ]
-                    .into_iter()
-                    .flatten()
-                    {
-                        let mut pipe = pipe;
-                        pipe.read_to_string(&mut said).await.unwrap();
-                    }
-                    panic!("{} ended with {status}: {said}", service.folder);
-                }
-                tokio::time::sleep(Duration::from_millis(50)).await;
-            }
+            .env("SPRING_DATASOURCE_HIKARI_MAXIMUM_POOL_SIZE", "2");
+        process.cwd = Some(folder.path().to_owned());
+        let child = for_tests().await.services().spawn(process).await.unwrap();
+        let running = Running {
+            port,
+            http: Client::builder().no_proxy().build().unwrap(),
+            child,
+            _folder: folder,
         };
-        tokio::time::timeout(Duration::from_secs(300), answers)
-            .await
-            .unwrap_or_else(|_| panic!("examples/{} does not answer", service.folder));
-        Running {
-            url,
-            http,
-            folder,
-            _child: child,
-        }
+        // It has no other sign of life in common: asked until it answers.
+        until(|| async {
+            let ended = running.child.ended();
+            assert!(ended.is_none(), "ended with {ended:?}: {}", running.said());
+            running.http.get(running.url("42")).send().await.is_ok()
+        })
+        .await;
+        running
     }
 
-    async fn write(&self, fields: &[&str], state: &str) -> u16 {
+    fn url(&self, order: &str) -> String {
+        format!("http://127.0.0.1:{}/orders/{order}", self.port)
+    }
+
+    async fn write(&self, fields: &[&str], state: &str) -> Result<u16, K> {
+        self.put("42", fields, state).await
+    }
+
+    async fn put(&self, order: &str, fields: &[&str], state: &str) -> Result<u16, K> {
         let body = serde_json::json!({ "state": state }).to_string();
-        let mut request = self.http.request(Method::PUT, &self.url).body(body);
-        for field in fields {
-            request = request.header("Fencing-Token", *field);
-        }
-        self.answer(request.header("Content-Type", "application/json"))
+        let request = self.http.put(self.url(order)).body(body);
+        self.answer(request.header("Content-Type", "application/json"), fields)
             .await
     }
 
-    async fn fence(&self, field: &str) -> u16 {
-        let request = self.http.post(format!("{}/fence", self.url));
-        self.answer(request.header("Fencing-Token", field)).await
+    async fn fence(&self, order: &str, field: &str) -> Result<u16, K> {
+        let request = self.http.post(self.url(order) + "/fence");
+        self.answer(request, &[field]).await
     }
 
-    async fn answer(&self, request: reqwest::RequestBuilder) -> u16 {
-        let answer = request.send().await.unwrap();
-        let status = answer.status().as_u16();
+    /// The guard's kind of problem as its client layer reads it, or the service's own answer. Neither tells who is refused
+    /// anything with which it would be let in.
+    async fn answer(&self, request: reqwest::RequestBuilder, fields: &[&str]) -> Result<u16, K> {
+        let request = fields
+            .iter()
+            .fold(request, |request, field| request.header("Fencing-Token", *field));
+        let answer = match request.send().await {
+            Ok(answer) => answer,
+            Err(error) => panic!("{error:?}: {}", self.said()),
+        };
+        let status = answer.status();
+        let headers = answer.headers().clone();
         let text = answer.text().await.unwrap();
-        assert!(status < 500, "{}: {status} {text}", self.folder.path().display());
-        status
+        let sent = fields.concat();
+        let marks = [0, 6, 12].map(|number| (TOKEN + number).to_string());
+        for secret in ["a0c9", "b2f1", "d4f5", "SELECT", "UPDATE", "PL/pgSQL"]
+            .into_iter()
+            .chain(marks.iter().map(String::as_str))
+        {
+            assert!(
+                sent.contains(secret) || !text.contains(secret),
+                "{secret}: {text}"
+            );
+        }
+        if status.is_success() {
+            return Ok(status.as_u16());
+        }
+        let content_type = headers["content-type"].to_str().unwrap();
+        let essence = content_type.split(';').next().unwrap();
+        assert_eq!(essence, "application/problem+json", "{status} {text}");
+        let problem: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(problem["status"], status.as_u16(), "{text}");
+        assert_eq!(headers.contains_key("retry-after"), status == 503, "{text}");
+        let uri = problem["type"].as_str().unwrap_or("about:blank");
+        if uri == "about:blank" {
+            return Ok(status.as_u16());
+        }
+        let kind = K::from_uri(uri).unwrap_or_else(|| panic!("{text}"));
+        assert_eq!(kind.status(), status, "{text}");
+        Err(kind)
+    }
+
+    /// What it said last.
+    fn said(&self) -> String {
+        format!("{} said {}", self.child.name(), self.child.tail())
+    }
+
+    async fn end(self) {
+        self.child.kill().await.unwrap();
     }
 }
