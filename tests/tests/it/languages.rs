@@ -110,6 +110,9 @@ fn each_small_example_is_under_60_lines_with_at_most_5_for_the_fence() {
 /// Examples of the lock side, which the tests of fence-lock run.
 const LOCKS: [&str; 2] = ["go-etcd", "python-etcd"];
 
+/// Examples of a continuous integration, which the tests of workflows read.
+const WORKFLOWS: [&str; 1] = ["github-actions"];
+
 #[test]
 fn every_example_is_known_to_the_tests() {
     let known: Vec<&str> = LANGUAGES
@@ -122,6 +125,7 @@ fn every_example_is_known_to_the_tests() {
         )
         .chain(fence_tests::examples::EXAMPLES.iter().map(|example| example.name))
         .chain(LOCKS)
+        .chain(WORKFLOWS)
         .collect();
     let mut there = 0;
     for entry in std::fs::read_dir(root().join("examples")).unwrap() {
