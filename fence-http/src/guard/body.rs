@@ -10,8 +10,8 @@ use tokio::time::Sleep;
 
 use super::layer::Linger;
 
-/// The request's body as the inner service sees it: the same frames, never buffered. What the service leaves unread of a
-/// guarded request goes back to the layer.
+/// The request's body as the inner service sees it: the same frames, never buffered. What the service leaves unread goes
+/// back to the layer.
 #[derive(Debug)]
 pub struct GuardedBody<B> {
     body: Option<B>,
@@ -118,6 +118,18 @@ pub(super) struct Unread<B> {
     pub(super) begun: bool,
 }
 
+impl<B: Body + Unpin> Unread<B> {
+    /// How the rest of it is got rid of. A client that waits to be told to go on is not told, so nothing of its body is read.
+    pub(super) fn drain(self, waits_to_go_on: bool, linger: Linger) -> Drain<B> {
+        let held_back = waits_to_go_on && !self.begun;
+        Drain {
+            body: self.body,
+            bytes_left: if held_back { 0 } else { linger.max_bytes },
+            timeout: Box::pin(tokio::time::sleep(linger.max_time)),
+        }
+    }
+}
+
 /// Reads a body and throws it away, within bounds.
 #[derive(Debug)]
 pub(super) struct Drain<B> {
@@ -135,14 +147,6 @@ pub(super) enum Drained {
 }
 
 impl<B: Body + Unpin> Drain<B> {
-    pub(super) fn new(body: B, linger: Linger) -> Drain<B> {
-        Drain {
-            body,
-            bytes_left: linger.max_bytes,
-            timeout: Box::pin(tokio::time::sleep(linger.max_time)),
-        }
-    }
-
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Drained> {
         loop {
             if self.body.is_end_stream() {

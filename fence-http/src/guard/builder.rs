@@ -136,7 +136,7 @@ impl FenceLayerBuilder {
         self
     }
 
-    /// Sets how long the rest of a refused request's body is read before the answer.
+    /// Sets how much of what is left of a request's body is read before the answer, and for how long.
     pub fn linger(mut self, linger: Linger) -> FenceLayerBuilder {
         self.settings.linger = linger;
         self

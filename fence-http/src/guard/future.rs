@@ -28,17 +28,16 @@ pin_project! {
 pin_project! {
     #[project = StateProj]
     enum State<F, B, R> {
-        Passed { #[pin] inner: F },
-        Guarded { #[pin] inner: F, watch: Option<Watch<B>> },
+        Passed { #[pin] inner: F, watch: Option<Watch<B>> },
         Answering { response: Option<Response<R>>, drain: Option<Drain<B>>, version: Version },
     }
 }
 
-/// What is looked at when a guarded request was answered.
+/// What is looked at when a request was answered.
 pub(super) struct Watch<B> {
     /// Where there was a body to be read.
     pub(super) rest: Option<Rest<B>>,
-    pub(super) expects_continue: bool,
+    pub(super) waits_to_go_on: bool,
     pub(super) check: Option<Check>,
     pub(super) settings: Arc<Settings>,
     pub(super) version: Version,
@@ -52,15 +51,9 @@ pub(super) struct Check {
 }
 
 impl<F, B: Body + Unpin, R: From<Bytes>> ResponseFuture<F, B, R> {
-    pub(super) fn passed(inner: F) -> Self {
+    pub(super) fn passed(inner: F, watch: Watch<B>) -> Self {
         ResponseFuture {
-            state: State::Passed { inner },
-        }
-    }
-
-    pub(super) fn guarded(inner: F, watch: Watch<B>) -> Self {
-        ResponseFuture {
-            state: State::Guarded {
+            state: State::Passed {
                 inner,
                 watch: Some(watch),
             },
@@ -68,16 +61,11 @@ impl<F, B: Body + Unpin, R: From<Bytes>> ResponseFuture<F, B, R> {
     }
 
     /// Answers, after what is to be read of the body.
-    pub(super) fn answered(
-        response: Response<R>,
-        body: Option<B>,
-        settings: &Settings,
-        version: Version,
-    ) -> Self {
+    pub(super) fn answered(response: Response<R>, drain: Option<Drain<B>>, version: Version) -> Self {
         ResponseFuture {
             state: State::Answering {
                 response: Some(response),
-                drain: body.map(|body| Drain::new(body, settings.linger)),
+                drain,
                 version,
             },
         }
@@ -96,8 +84,7 @@ where
         let mut state = self.project().state;
         loop {
             match state.as_mut().project() {
-                StateProj::Passed { inner } => return inner.poll(cx),
-                StateProj::Guarded { inner, watch } => {
+                StateProj::Passed { inner, watch } => {
                     let response = ready!(inner.poll(cx))?;
                     let watch = watch.take().expect("a future is not polled after its end");
                     let response = match &watch.check {
@@ -110,15 +97,13 @@ where
                         drain: None,
                         version: watch.version,
                     });
-                    let refused = response.status() >= StatusCode::BAD_REQUEST;
                     let unread = watch.rest.and_then(|rest| {
                         let unread = rest.take();
                         watch.settings.spare.put(rest);
                         unread
                     });
-                    let drain = unread
-                        .filter(|unread| refused && (unread.begun || !watch.expects_continue))
-                        .map(|unread| Drain::new(unread.body, watch.settings.linger));
+                    let drain =
+                        unread.map(|unread| unread.drain(watch.waits_to_go_on, watch.settings.linger));
                     state.set(State::Answering {
                         response: Some(response),
                         drain,

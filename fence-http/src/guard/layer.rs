@@ -43,7 +43,7 @@ impl<S> Layer<S> for FenceLayer {
     }
 }
 
-/// How much of a refused request's body is read and thrown away before the answer goes out.
+/// How much of a body that nobody has read is read and thrown away before the answer goes out, whatever the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Linger {
     /// At most this many bytes, 32 MiB by default. A body that announces more is not read at all. With 0 none is.

@@ -4,11 +4,11 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http::header::EXPECT;
 use http::request::Parts;
-use http::{Request, Response};
+use http::{HeaderValue, Request, Response, Version};
 use http_body::Body;
 use tower::Service;
 
-use super::body::{GuardedBody, Rest};
+use super::body::{GuardedBody, Rest, Unread};
 use super::future::{Check, ResponseFuture, Watch, count, refuse};
 use super::layer::Settings;
 use super::presented::Presented;
@@ -98,22 +98,23 @@ where
         let verdict = self.examine(&head);
         if head.extensions.get::<Probe>().is_some() {
             let response = Probed::from(&verdict).into_response();
-            return ResponseFuture::answered(response, None, &self.settings, head.version);
+            return ResponseFuture::answered(response, None, head.version);
         }
         match verdict {
-            Verdict::Free => self.pass(head, body),
+            Verdict::Free => self.pass(head, body, None),
             Verdict::Rejected {
                 rejection,
                 rule,
                 observed: true,
             } => {
                 count(&self.settings, &rejection, self.route(rule), true);
-                self.pass(head, body)
+                self.pass(head, body, None)
             }
             Verdict::Rejected { rejection, rule, .. } => {
                 let response = refuse(rejection, self.route(rule), &self.settings);
-                let body = (!head.headers.contains_key(EXPECT)).then_some(body);
-                ResponseFuture::answered(response, body, &self.settings, head.version)
+                let unread = Unread { body, begun: false };
+                let drain = unread.drain(waits_to_go_on(&head), self.settings.linger);
+                ResponseFuture::answered(response, Some(drain), head.version)
             }
             Verdict::Presented { presented, observed } => {
                 let check = self.settings.strict.then(|| Check {
@@ -121,33 +122,45 @@ where
                     method: head.method.clone(),
                     observed,
                 });
-                // A body that is over has no rest.
-                let rest = (!body.is_end_stream()).then(|| self.settings.spare.take());
-                let watch = Watch {
-                    rest: rest.as_ref().map(Rest::share),
-                    expects_continue: head.headers.contains_key(EXPECT),
-                    check,
-                    settings: Arc::clone(&self.settings),
-                    version: head.version,
-                };
                 head.extensions.insert(presented);
-                let request = Request::from_parts(head, GuardedBody::new(body, rest));
-                ResponseFuture::guarded(self.inner.call(request), watch)
+                self.pass(head, body, check)
             }
         }
     }
 }
 
 impl<S> Guard<S> {
-    fn pass<ReqB, ResB>(&mut self, head: Parts, body: ReqB) -> ResponseFuture<S::Future, ReqB, ResB>
+    /// Hands the request on, and keeps an eye on what is left of its body.
+    fn pass<ReqB, ResB>(
+        &mut self,
+        head: Parts,
+        body: ReqB,
+        check: Option<Check>,
+    ) -> ResponseFuture<S::Future, ReqB, ResB>
     where
         S: Service<Request<GuardedBody<ReqB>>, Response = Response<ResB>>,
         ReqB: Body + Send + Unpin + 'static,
         ResB: From<Bytes>,
     {
-        let request = Request::from_parts(head, GuardedBody::new(body, None));
-        ResponseFuture::passed(self.inner.call(request))
+        // A body that is over has no rest.
+        let rest = (!body.is_end_stream()).then(|| self.settings.spare.take());
+        let watch = Watch {
+            rest: rest.as_ref().map(Rest::share),
+            waits_to_go_on: waits_to_go_on(&head),
+            check,
+            settings: Arc::clone(&self.settings),
+            version: head.version,
+        };
+        let request = Request::from_parts(head, GuardedBody::new(body, rest));
+        ResponseFuture::passed(self.inner.call(request), watch)
     }
+}
+
+/// Whether the client may hold its body back until it is told to go on. Other versions of HTTP tell nobody, and other
+/// expectations are none.
+fn waits_to_go_on(head: &Parts) -> bool {
+    let expects = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"100-continue");
+    head.version == Version::HTTP_11 && head.headers.get_all(EXPECT).iter().any(expects)
 }
 
 impl From<&Verdict> for Probed {

@@ -7,6 +7,7 @@ use axum::Router;
 use axum::body::Bytes;
 use axum::routing::any;
 use fence_http::{Linger, Problem};
+use http::Method;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tower::Layer;
@@ -27,7 +28,12 @@ async fn read(body: Bytes) -> String {
 }
 
 async fn serve(router: Router, linger: Linger) -> SocketAddr {
-    let service = building().linger(linger).build().unwrap().layer(router);
+    let layer = building()
+        .exempt(Method::POST, "/accounts")
+        .linger(linger)
+        .build()
+        .unwrap();
+    let service = layer.layer(router);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move { axum::serve(listener, Shared::new(service)).await });
@@ -35,7 +41,11 @@ async fn serve(router: Router, linger: Linger) -> SocketAddr {
 }
 
 fn head(length: usize, more: &str) -> String {
-    format!("POST /accounts/acct-1/transfers HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n{more}\r\n")
+    head_of("POST /accounts/acct-1/transfers HTTP/1.1", length, more)
+}
+
+fn head_of(line: &str, length: usize, more: &str) -> String {
+    format!("{line}\r\nHost: x\r\nContent-Length: {length}\r\n{more}\r\n")
 }
 
 /// Reads one answer: its head, and its body by Content-Length.
@@ -67,8 +77,16 @@ async fn write_all_then_read(
     length: usize,
     headers: &str,
 ) -> std::io::Result<(String, bool)> {
+    write_both_then_read(address, &head(length, headers), length).await
+}
+
+async fn write_both_then_read(
+    address: SocketAddr,
+    head: &str,
+    length: usize,
+) -> std::io::Result<(String, bool)> {
     let mut stream = TcpStream::connect(address).await?;
-    stream.write_all(head(length, headers).as_bytes()).await?;
+    stream.write_all(head.as_bytes()).await?;
     stream.write_all(&vec![b'x'; length]).await?;
     let first = answer(&mut stream).await;
     let again = stream
@@ -88,6 +106,45 @@ async fn a_large_body_is_drained_before_a_refusal_at_the_door_and_in_the_handler
         let (first, alive) = write_all_then_read(address, 20 * MIB, headers).await.unwrap();
         assert!(first.starts_with(status), "{first}");
         assert!(alive, "the connection goes on");
+    }
+}
+
+#[tokio::test]
+async fn a_large_body_is_drained_where_no_token_is_needed_and_before_a_success_that_did_not_read_it() {
+    let refusing = serve(Router::new().fallback(any(refuse)), Linger::default()).await;
+    let writing = serve(Router::new().fallback(any(write)), Linger::default()).await;
+    for (address, line, headers, status) in [
+        (refusing, "POST /accounts HTTP/1.1", "", "HTTP/1.1 503 "),
+        (refusing, "GET /accounts HTTP/1.1", "", "HTTP/1.1 503 "),
+        (writing, "POST /accounts HTTP/1.1", "", "HTTP/1.1 200 "),
+        (
+            writing,
+            "POST /accounts/acct-1/transfers HTTP/1.1",
+            TOKEN,
+            "HTTP/1.1 200 ",
+        ),
+    ] {
+        let head = head_of(line, 20 * MIB, headers);
+        let (first, alive) = write_both_then_read(address, &head, 20 * MIB).await.unwrap();
+        assert!(first.starts_with(status), "{line}: {first}");
+        assert!(alive, "{line}: the connection goes on");
+    }
+}
+
+#[tokio::test]
+async fn an_expectation_that_holds_no_body_back_does_not_stop_the_draining() {
+    let address = serve(Router::new().fallback(any(refuse)), Linger::default()).await;
+    for (version, headers) in [
+        ("HTTP/1.1", "Expect: bananas\r\n"),
+        ("HTTP/1.0", "Expect: 100-continue\r\nConnection: keep-alive\r\n"),
+    ] {
+        for (token, status) in [("", " 428 "), (TOKEN, " 503 ")] {
+            let line = format!("POST /accounts/acct-1/transfers {version}");
+            let head = head_of(&line, 20 * MIB, &format!("{token}{headers}"));
+            let (first, alive) = write_both_then_read(address, &head, 20 * MIB).await.unwrap();
+            assert!(first.contains(status), "{head}: {first}");
+            assert!(alive, "{head}: the connection goes on");
+        }
     }
 }
 
@@ -128,15 +185,15 @@ async fn a_client_that_stops_sending_gets_its_answer_at_the_time_bound() {
 #[tokio::test]
 async fn a_client_that_waits_to_be_told_to_go_on_is_answered_at_once() {
     let address = serve(Router::new().fallback(any(refuse)), Linger::default()).await;
-    for headers in ["", TOKEN] {
-        let mut stream = TcpStream::connect(address).await.unwrap();
-        let headers = format!("{headers}Expect: 100-continue\r\n");
-        stream.write_all(head(MIB, &headers).as_bytes()).await.unwrap();
-        let first = answer(&mut stream).await;
-        assert!(
-            first.starts_with("HTTP/1.1 428 ") || first.starts_with("HTTP/1.1 503 "),
-            "{first}"
-        );
+    for (headers, status) in [("", "HTTP/1.1 428 "), (TOKEN, "HTTP/1.1 503 ")] {
+        for expectation in ["100-continue", "100-Continue"] {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            let headers = format!("{headers}Expect: {expectation}\r\n");
+            stream.write_all(head(MIB, &headers).as_bytes()).await.unwrap();
+            let first = answer(&mut stream).await;
+            assert!(first.starts_with(status), "{first}");
+            assert!(first.contains("connection: close\r\n"), "{first}");
+        }
     }
 }
 
