@@ -38,7 +38,8 @@ pub enum GuardError {
         /// What happened instead of an answer.
         source: Box<dyn Error + Send + Sync>,
     },
-    /// The database could not be reached, or the connection was lost before COMMIT was sent: nothing was written.
+    /// The database could not be reached, takes no writes at the moment, as a standby does, or the connection was lost before
+    /// COMMIT was sent: nothing was written.
     #[error("the database is not available")]
     Unavailable {
         /// The driver's error.
@@ -114,8 +115,9 @@ pub(crate) fn classify(
     if sqlstate == "25P03" {
         return GuardError::Retryable { sqlstate, source };
     }
-    // A pooler that lost the server answers in its place, with a connection exception.
-    if phase == Phase::Commit && (fatal || sqlstate.starts_with("08")) {
+    // A pooler that lost the server answers in its place, with a connection exception or the server's last words.
+    let ended = |code: &str| code.starts_with("08") || code.starts_with("57P");
+    if phase == Phase::Commit && (fatal || ended(&sqlstate)) {
         return GuardError::Unknown { source };
     }
     if let Some(refused) = refused(&sqlstate, detail.as_deref(), &message, claims) {
@@ -125,9 +127,9 @@ pub(crate) fn classify(
         "55P03" => GuardError::Blocked { by: detail },
         // Serialization failure, deadlock, a statement that was cancelled.
         "40001" | "40P01" | "57014" => GuardError::Retryable { sqlstate, source },
-        code if fatal && code.starts_with("57P")
-            || ["08", "53", "58"].iter().any(|class| code.starts_with(class)) =>
-        {
+        // Read only: a standby, or a primary that was set so; another try may meet the new primary.
+        "25006" => GuardError::Unavailable { source },
+        code if ended(code) || code.starts_with("53") || code.starts_with("58") => {
             GuardError::Unavailable { source }
         }
         _ => GuardError::Database {
@@ -177,3 +179,53 @@ impl GuardError {
 #[derive(Debug, thiserror::Error)]
 #[error("the connection was lost before COMMIT was sent")]
 pub(crate) struct ClosedBefore;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sorted(sqlstate: &str, fatal: bool, phase: Phase) -> &'static str {
+        let failure = Failure::Server {
+            sqlstate: sqlstate.to_owned(),
+            detail: None,
+            message: String::new(),
+            fatal,
+        };
+        match classify(failure, phase, &[], EndedInside) {
+            GuardError::Blocked { .. } => "blocked",
+            GuardError::Retryable { .. } => "retryable",
+            GuardError::Unknown { .. } => "unknown",
+            GuardError::Unavailable { .. } => "unavailable",
+            GuardError::Database { .. } => "database",
+            other => panic!("{sqlstate}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_the_server_says_of_itself_is_sorted_by_whether_anything_can_have_landed() {
+        for (sqlstate, fatal, statement, commit) in [
+            ("25006", false, "unavailable", "unavailable"),
+            ("57P01", true, "unavailable", "unknown"),
+            ("57P01", false, "unavailable", "unknown"),
+            ("57P03", true, "unavailable", "unknown"),
+            ("08006", false, "unavailable", "unknown"),
+            ("08P01", true, "unavailable", "unknown"),
+            ("53300", true, "unavailable", "unknown"),
+            ("53100", false, "unavailable", "unavailable"),
+            ("57014", false, "retryable", "retryable"),
+            ("40001", false, "retryable", "retryable"),
+            ("25P03", true, "retryable", "retryable"),
+            ("55P03", false, "blocked", "blocked"),
+            ("23505", false, "database", "database"),
+        ] {
+            assert_eq!(
+                (
+                    sorted(sqlstate, fatal, Phase::Statement),
+                    sorted(sqlstate, fatal, Phase::Commit)
+                ),
+                (statement, commit),
+                "{sqlstate}"
+            );
+        }
+    }
+}

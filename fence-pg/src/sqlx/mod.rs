@@ -49,6 +49,12 @@ pub fn sort(error: ::sqlx::Error) -> GuardError {
     sort_at(error, Phase::Statement, &[])
 }
 
+/// Sorts an error that came from a COMMIT of the caller's own, or from a statement outside a transaction, which commits by
+/// itself: [`GuardError::Unknown`] when there was no answer, or none of a server that went on.
+pub fn sort_commit(error: ::sqlx::Error) -> GuardError {
+    sort_at(error, Phase::Commit, &[])
+}
+
 /// A text as an SQL literal, quotes included, for [`write_at_once`].
 pub fn literal(text: &str) -> String {
     crate::text::literal(text)

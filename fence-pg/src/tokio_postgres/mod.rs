@@ -66,6 +66,12 @@ pub fn sort(error: ::tokio_postgres::Error) -> GuardError {
     sort_at(error, Phase::Statement, &[])
 }
 
+/// Sorts an error that came from a COMMIT of the caller's own, or from a statement outside a transaction, which commits by
+/// itself: [`GuardError::Unknown`] when there was no answer, or none of a server that went on.
+pub fn sort_commit(error: ::tokio_postgres::Error) -> GuardError {
+    sort_at(error, Phase::Commit, &[])
+}
+
 fn sort_at(error: ::tokio_postgres::Error, phase: Phase, claims: &[Claim]) -> GuardError {
     use ::tokio_postgres::error::Severity;
 

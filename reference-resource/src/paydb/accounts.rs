@@ -30,11 +30,14 @@ pub(super) async fn create(State(pool): State<PgPool>, body: Body) -> Result<Res
         let detail = format!("a balance is at least 0, got {}", account.balance);
         return Err(Own::invalid(detail).into());
     }
+    // Without a connection nothing can have landed; once the statement is sent, which commits by itself, it may have.
+    let mut connection = in_time(async { Ok(pool.acquire().await?) }).await?;
     let made = commit_in_time(async {
         let insert = sqlx::query("INSERT INTO account (id, balance) VALUES ($1, $2) ON CONFLICT DO NOTHING")
             .bind(&account.id)
             .bind(account.balance);
-        Ok(insert.execute(&pool).await?)
+        let made = insert.execute(&mut *connection).await;
+        made.map_err(|error| fence_pg::sqlx::sort_commit(error).into())
     })
     .await?;
     if made.rows_affected() == 0 {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use fence_core::Claim;
+use fence_core::{Claim, ClassName};
 use fence_http::ProblemKind;
 use fence_pg::GuardError;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -63,12 +63,12 @@ impl Metrics {
         registry.register("answers", "Requests by method and status", inner.answers.clone());
         registry.register(
             "fence_refusals",
-            "Requests that the guard refused, at the door or in the transaction, by class and reason",
+            "Requests that the guard refused, at the door or in the transaction, by reason and by the class of their rule",
             inner.refusals.clone(),
         );
         registry.register(
             "fence_marks_raised",
-            "Committed raises of a mark, each before its holder's first read",
+            "Committed requests to raise a mark, repeated ones too; a transfer that raises it is not counted",
             inner.raised.clone(),
         );
         registry.register_with_unit(
@@ -101,10 +101,10 @@ impl Metrics {
         self.0.answers.get_or_create(&Answered { method, status }).inc();
     }
 
-    /// A refusal of the guard. All that paydb guards over HTTP is of one class.
-    pub(super) fn refused(&self, kind: ProblemKind) {
+    /// A refusal of the guard, of a request for this class; of none where no rule covers the request.
+    pub(super) fn refused(&self, class: Option<&ClassName>, kind: ProblemKind) {
         let reason = reason(kind);
-        let class = "paydb.account".to_owned();
+        let class = class.map(ToString::to_string).unwrap_or_default();
         self.0.refusals.get_or_create(&Refused { class, reason }).inc();
     }
 

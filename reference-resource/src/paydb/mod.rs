@@ -16,7 +16,8 @@
 //! A completed idempotency key gets its stored answer, also from a holder that has been fenced since; anything else is
 //! fenced first. Only then is the request judged by its own merits, and a request refused for those (an unknown account, too
 //! little money) commits its admission all the same. A request never waits for its body inside a transaction, so what is
-//! decided is decided at the end, when all of it is there.
+//! decided is decided at the end, when all of it is there. A body is waited for 60 s, a request's head 75 s; once the
+//! service stops, a head only 1 s.
 
 mod accounts;
 mod answer;
@@ -31,6 +32,7 @@ mod order;
 mod router;
 mod run;
 mod schema;
+mod serve;
 mod transfers;
 
 pub use connect::ConnectError;

@@ -50,7 +50,7 @@ impl Order {
 /// How long a body may be on its way.
 const BODY_TIME: Duration = Duration::from_secs(60);
 
-/// Reads a body to its end, [`MAX_BODY`] at most, and then as JSON.
+/// Reads a body to its end, [`MAX_BODY`] at most, and then as a JSON object.
 pub(super) async fn read_json<T: DeserializeOwned>(body: Body) -> Result<T, Own> {
     let whole = tokio::time::timeout(BODY_TIME, Limited::new(body, MAX_BODY).collect());
     let bytes = match whole.await {
@@ -59,7 +59,13 @@ pub(super) async fn read_json<T: DeserializeOwned>(body: Body) -> Result<T, Own>
         Ok(Err(_)) => return Err(Own::malformed("the body did not arrive whole")),
         Err(_) => return Err(Own::too_slow(BODY_TIME)),
     };
-    serde_json::from_slice(&bytes).map_err(|error| Own::malformed(format!("the body: {error}")))
+    let read =
+        serde_json::from_slice(&bytes).map_err(|error| Own::malformed(format!("the body: {error}")))?;
+    // serde takes an array for the members in their order.
+    if bytes.trim_ascii_start().starts_with(b"[") {
+        return Err(Own::malformed("the body: an array, where an object is expected"));
+    }
+    Ok(read)
 }
 
 /// A transfer under its idempotency key, which comes once.

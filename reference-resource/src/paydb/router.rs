@@ -3,7 +3,7 @@ use std::convert::Infallible;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use fence_core::ClassName;
@@ -18,7 +18,7 @@ use super::answer::{Own, Problem};
 use super::app::App;
 use super::deadline::in_time;
 use super::metrics::Metrics;
-use super::observe::observe;
+use super::observe::{note_class, observe};
 use super::{accounts, transfers};
 
 /// The largest body of a request, in bytes.
@@ -54,8 +54,9 @@ fn guarded(app: App) -> Guard<Router> {
         .route("/accounts/{id}/fence", post(transfers::fence))
         .fallback(async |uri: Uri| Problem::from(Own::unknown_route(uri.path())))
         .method_not_allowed_fallback(async |method: Method| Problem::from(Own::wrong_method(&method)))
+        .layer(from_fn(note_class))
         .with_state(app);
-    let class = ClassName::new("paydb.account").expect("a class name");
+    let class = guarded_class();
     let layer = FenceLayer::builder()
         .guard(class.clone(), "/accounts/{id}/transfers")
         .guard(class, "/accounts/{id}/fence")
@@ -64,6 +65,11 @@ fn guarded(app: App) -> Guard<Router> {
         .build()
         .expect("patterns that do not overlap");
     layer.layer(router)
+}
+
+/// All that paydb guards over HTTP is of one class.
+pub(super) fn guarded_class() -> ClassName {
+    ClassName::new("paydb.account").expect("a class name")
 }
 
 async fn healthz(State(pool): State<PgPool>) -> Result<StatusCode, Problem> {

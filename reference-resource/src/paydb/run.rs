@@ -1,6 +1,5 @@
 //! Starting and stopping.
 
-use std::future::IntoFuture as _;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -9,12 +8,12 @@ use sqlx::postgres::PgPoolOptions;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
-use tower::make::Shared;
 
 use super::connect::{self, ConnectError};
 use super::options::Options;
 use super::router::service;
 use super::schema;
+use super::serve::{HEAD_TIME, serve};
 
 /// The exit codes of `paydb`, in words.
 pub const EXIT_CODES: &str = "Exit codes:
@@ -101,21 +100,15 @@ pub async fn run(options: Options) -> Result<(), RunError> {
         source,
     })?;
     let mut stop = stop_signal().map_err(RunError::Serve)?;
-    let stopping = stop.clone();
-    let server = axum::serve(listener, Shared::new(service(pool.clone())))
-        .with_graceful_shutdown(async move {
-            let mut stop = stopping;
-            // An error means that nobody is left to send the signal: stop then, too.
-            let _ = stop.wait_for(|stop| *stop).await;
-        })
-        .into_future();
+    let server = serve(listener, service(pool.clone()), stop.clone(), HEAD_TIME);
     println!("listening on {address}");
     let overdue = async {
+        // An error means that nobody is left to send the signal: stop then, too.
         let _ = stop.wait_for(|stop| *stop).await;
         tokio::time::sleep(GRACE).await;
     };
     tokio::select! {
-        served = server => served.map_err(RunError::Serve)?,
+        () = server => {}
         () = overdue => return Err(RunError::CutOff),
     }
     // Waits for what a client that went away left behind: its transactions are rolled back first.

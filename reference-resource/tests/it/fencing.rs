@@ -233,7 +233,7 @@ async fn unguarded_routes_do_not_write() {
 }
 
 /// A replica whose way to the database is the test's.
-async fn on_a_path(bench: &Bench) -> (Path, Paydb) {
+pub(crate) async fn on_a_path(bench: &Bench) -> (Path, Paydb) {
     let port = bench.services.postgres().port();
     let path = Path::open(([127, 0, 0, 1], port).into(), PathOptions::plain())
         .await
@@ -247,6 +247,6 @@ async fn on_a_path(bench: &Bench) -> (Path, Paydb) {
     (path, paydb)
 }
 
-fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
+pub(crate) fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
     bytes.windows(what.len()).position(|window| window == what)
 }

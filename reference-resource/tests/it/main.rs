@@ -12,6 +12,7 @@ mod disconnect;
 mod fencing;
 mod idempotency;
 mod load;
+mod lost;
 mod requests;
 mod settlement_worker;
 mod start;

@@ -81,6 +81,7 @@ async fn a_request_refused_for_what_it_asks_writes_nothing_and_commits_its_admis
             400,
             "paydb:problem:malformed",
         ),
+        (json!(["acct-2", 10, "r"]), 400, "paydb:problem:malformed"),
         (
             json!({"to": "acct-2", "amount": 10, "reference": "a\0b"}),
             400,
@@ -162,6 +163,7 @@ async fn an_account_is_made_once_and_makes_sense() {
         json!({"id": 3, "balance": 1}),
         json!({"id": "acct-3"}),
         json!({"id": "a", "balance": 1, "x": 1}),
+        json!(["acct-3", 1]),
     ] {
         problem(
             paydb.post("/accounts", body).await,

@@ -1,6 +1,7 @@
 //! Starting and stopping.
 
 use pause_kit::reaper::Ended;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::bench::{Bench, SOON, order, transfer, wait_for_lock};
 
@@ -118,6 +119,29 @@ async fn a_taken_port_is_status_1() {
         "{}",
         child.tail()
     );
+}
+
+#[tokio::test]
+async fn a_stop_waits_for_no_request_that_has_not_come() {
+    let (_bench, paydb) = Bench::ready().await;
+    let mut clients = Vec::new();
+    for begun in [
+        "",
+        "POST /acc",
+        "POST /accounts HTTP/1.1\r\nHost: x\r\n",
+        "PRI * HTTP",
+    ] {
+        let mut client = tokio::net::TcpStream::connect(&paydb.address).await.unwrap();
+        client.write_all(begun.as_bytes()).await.unwrap();
+        clients.push(client);
+    }
+    // One that was answered, so that the others have been seen, and that has begun again.
+    let mut client = tokio::net::TcpStream::connect(&paydb.address).await.unwrap();
+    let first = b"GET /accounts/acct-1 HTTP/1.1\r\nHost: x\r\n\r\n";
+    client.write_all(first).await.unwrap();
+    assert!(client.read(&mut [0; 1024]).await.unwrap() > 0);
+    client.write_all(b"GET /acc").await.unwrap();
+    assert_eq!(paydb.stop().await, Ended::Code(0));
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! What paydb counts and describes.
 
+use serde_json::json;
+
 use super::bench::{Bench, problem};
 
 #[tokio::test]
@@ -13,6 +15,12 @@ async fn refusals_raised_marks_and_waits_are_counted_by_class_and_reason() {
         .post("/accounts/acct-1/transfers", super::bench::order())
         .await;
     problem(bare, 428, "fence:problem:missing-token").await;
+    problem(
+        paydb.post("/nowhere", json!({})).await,
+        404,
+        "fence:problem:no-rule",
+    )
+    .await;
     let answer = paydb.get("/metrics").await;
     assert!(
         answer.headers()["content-type"]
@@ -24,6 +32,7 @@ async fn refusals_raised_marks_and_waits_are_counted_by_class_and_reason() {
     for line in [
         r#"paydb_fence_refusals_total{class="paydb.account",reason="stale"} 2"#,
         r#"paydb_fence_refusals_total{class="paydb.account",reason="missing-token"} 1"#,
+        r#"paydb_fence_refusals_total{class="",reason="no-rule"} 1"#,
         r#"paydb_fence_marks_raised_total{class="paydb.account"} 1"#,
         r#"paydb_fence_blocked_seconds_count{class="paydb.account",outcome="refused"} 2"#,
         r#"paydb_fence_blocked_seconds_count{class="paydb.account",outcome="admitted"} 2"#,
@@ -35,6 +44,37 @@ async fn refusals_raised_marks_and_waits_are_counted_by_class_and_reason() {
             "{line} is not in:\n{page}"
         );
     }
+}
+
+#[tokio::test]
+async fn what_no_guard_stands_before_is_no_refusal_of_the_guard() {
+    let (bench, paydb) = Bench::ready().await;
+    let mut other = bench.client().await;
+    let locked = other.transaction().await.unwrap();
+    locked
+        .batch_execute("LOCK TABLE account IN ACCESS EXCLUSIVE MODE")
+        .await
+        .unwrap();
+    let body = json!({"id": "acct-3", "balance": 5});
+    let (shown, made, moved) = tokio::join!(
+        paydb.get("/accounts/acct-1"),
+        paydb.post("/accounts", body),
+        paydb.transfer(34, "g34:1"),
+    );
+    for blocked in [shown, made, moved] {
+        problem(blocked, 503, "fence:problem:blocked").await;
+    }
+    locked.rollback().await.unwrap();
+    let page = paydb.get("/metrics").await.text().await.unwrap();
+    let refusals: Vec<&str> = page
+        .lines()
+        .filter(|line| line.starts_with("paydb_fence_refusals_total"))
+        .collect();
+    assert_eq!(
+        refusals,
+        [r#"paydb_fence_refusals_total{class="paydb.account",reason="blocked"} 1"#],
+        "the transfer alone"
+    );
 }
 
 #[tokio::test]

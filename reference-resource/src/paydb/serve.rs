@@ -1,0 +1,175 @@
+//! Connections: how long a request's head is waited for, and how they end.
+
+use std::convert::Infallible;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::response::Response;
+use axum::serve::Listener;
+use hyper::body::Incoming;
+use hyper::rt::{Sleep, Timer};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tower::ServiceExt as _;
+use tower::util::BoxCloneSyncService;
+
+/// How long a request's head may be on its way, and so how long an HTTP/1.1 connection may be idle: longer than proxies keep
+/// theirs, 60 s.
+pub(super) const HEAD_TIME: Duration = Duration::from_secs(75);
+
+/// How long a head that has begun is still waited for once the service stops.
+const LAST_HEADS: Duration = Duration::from_secs(1);
+
+/// How HTTP/2 begins.
+const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+type Service = BoxCloneSyncService<Request<Body>, Response, Infallible>;
+
+/// Serves until it is told to stop, and then until every request that has come is answered.
+pub(super) async fn serve(
+    mut listener: TcpListener,
+    service: Service,
+    mut stop: watch::Receiver<bool>,
+    head_time: Duration,
+) {
+    let mut connections = JoinSet::new();
+    let stopping = stop.clone();
+    let mut stopped = pin!(stop.wait_for(|stop| *stop));
+    loop {
+        tokio::select! {
+            (stream, _) = Listener::accept(&mut listener) => {
+                connections.spawn(converse(stream, service.clone(), stopping.clone(), head_time));
+            }
+            Some(_) = connections.join_next() => {}
+            _ = &mut stopped => break,
+        }
+    }
+    drop(listener);
+    while connections.join_next().await.is_some() {}
+}
+
+/// One connection, to its end.
+async fn converse(stream: TcpStream, service: Service, mut stop: watch::Receiver<bool>, head_time: Duration) {
+    let heads = HeadTimer { stop: stop.clone() };
+    let mut stopped = pin!(stop.wait_for(|stop| *stop));
+    tokio::select! {
+        begun = tokio::time::timeout(head_time, version_shows(&stream)) => {
+            if !matches!(begun, Ok(Ok(()))) {
+                return;
+            }
+        }
+        _ = &mut stopped => return,
+    }
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder.http1().timer(heads).header_read_timeout(head_time);
+    let service = service.map_request(|request: Request<Incoming>| request.map(Body::new));
+    let connection = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
+    let mut connection = pin!(connection);
+    // How a connection ended is its client's business: what was written was answered, or is unknown to it.
+    tokio::select! {
+        _ = connection.as_mut() => return,
+        _ = &mut stopped => connection.as_mut().graceful_shutdown(),
+    }
+    let _ = connection.await;
+}
+
+/// Waits until a connection's first bytes tell HTTP/1.1 from HTTP/2, which hyper waits for without an end.
+async fn version_shows(stream: &TcpStream) -> std::io::Result<()> {
+    let mut first = [0; PREFACE.len()];
+    loop {
+        let bytes = stream.peek(&mut first).await?;
+        if bytes == 0 || bytes == PREFACE.len() || first[..bytes] != PREFACE[..bytes] {
+            return Ok(());
+        }
+        // What was seen stays readable: there is no event for more of it.
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// Bounds the wait for a head, the one thing that HTTP/1.1's side of hyper asks a timer for: none is waited for when the
+/// service stops.
+struct HeadTimer {
+    stop: watch::Receiver<bool>,
+}
+
+impl Timer for HeadTimer {
+    fn sleep(&self, duration: Duration) -> Pin<Box<dyn Sleep>> {
+        self.sleep_until(Instant::now() + duration)
+    }
+
+    fn sleep_until(&self, deadline: Instant) -> Pin<Box<dyn Sleep>> {
+        let mut stop = self.stop.clone();
+        let last_heads = async move {
+            let _ = stop.wait_for(|stop| *stop).await;
+            tokio::time::sleep(LAST_HEADS).await;
+        };
+        Box::pin(HeadWait(Box::pin(async move {
+            tokio::select! {
+                () = tokio::time::sleep_until(deadline.into()) => {}
+                () = last_heads => {}
+            }
+        })))
+    }
+}
+
+struct HeadWait(Pin<Box<dyn Future<Output = ()> + Send + Sync>>);
+
+impl Future for HeadWait {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        self.0.as_mut().poll(context)
+    }
+}
+
+impl Sleep for HeadWait {}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tower::service_fn;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_head_that_never_ends_ends_its_connection() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("its address");
+        let service = service_fn(async |_: Request<Body>| Ok(Response::new(Body::empty())));
+        let (_stop, stopping) = watch::channel(false);
+        let head_time = Duration::from_millis(200);
+        tokio::spawn(serve(
+            listener,
+            BoxCloneSyncService::new(service),
+            stopping,
+            head_time,
+        ));
+        let whole = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+        for (sent, answers) in [
+            ("", 0),
+            ("POST /acc", 0),
+            ("POST /accounts HTTP/1.1\r\nHost: x\r\nA: b", 0),
+            ("PRI * HTTP/2.0\r\n", 0),
+            (whole, 1),
+            (&format!("{whole}POST /acc"), 1),
+        ] {
+            let mut client = TcpStream::connect(address).await.expect("a connection");
+            client.write_all(sent.as_bytes()).await.expect("room");
+            let mut answer = Vec::new();
+            let ended = tokio::time::timeout(Duration::from_secs(20), client.read_to_end(&mut answer));
+            // What was never read is reset.
+            if let Err(error) = ended.await.expect("an end") {
+                assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "{sent:?}");
+            }
+            let answer = String::from_utf8_lossy(&answer);
+            assert_eq!(answer.matches("HTTP/1.1 200 OK").count(), answers, "{sent:?}");
+        }
+    }
+}
