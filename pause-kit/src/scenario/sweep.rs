@@ -35,6 +35,11 @@ pub(super) async fn play(half: &Half<'_>) -> Result<(), Trouble> {
     for (index, (held, kept)) in cut.into_iter().enumerate() {
         let released = held.release();
         let answered = first.path.wait(|log| answered(log, kept.connection));
+        // In HTTP/2 other frames may come before it, more on one connection than on another.
+        let begins = first
+            .path
+            .read(|log| request_begins(log.connection(kept.connection)?.to_resource.bytes()));
+        let begins = begins.unwrap_or_default();
         let name = format!("H1-write-{}", index + 1);
         let awaited = format!("the answer to {name}, held after {index} bytes");
         within(SOON, &awaited, answered).await?;
