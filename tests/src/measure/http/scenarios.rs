@@ -107,7 +107,10 @@ fn halves(scenario: Option<&Value>, outcome: &str, twin: Twin) -> Vec<(&'static 
             let verdict = one["verdict"].as_str().unwrap_or_default();
             let wanted = if twin == Twin::Absent { "held" } else { "proven" };
             let seen = one["on"]["outcome"].as_str().unwrap_or_default();
-            let as_it_must_be = verdict == wanted && seen.split("; ").any(|one| one == outcome);
+            let as_it_must_be = verdict == wanted
+                && seen
+                    .split("; ")
+                    .any(|one| one.split(" x").next() == Some(outcome));
             (!as_it_must_be).then(|| format!("{verdict}, {seen}: {}", one["why"]))
         }
     };
