@@ -234,12 +234,15 @@ fn of_words(evidence: &Value) -> Result<Vec<Fault>, Failure> {
         let id = text_of(&scenario["id"])?;
         let class = [text_of(&scenario["class"])?];
         let history = text_of(&scenario["on"]["history"])?;
-        let refused = !scenario["on"]["refusal"].is_null();
-        for number in ["presented", "seen"].into_iter().filter(|_| refused) {
-            let old: u64 = text_of(&scenario["on"]["refusal"][number])?.parse()?;
+        let refusal = &scenario["on"]["refusal"];
+        // Only a stale one has both numbers, and one at the door has no code of the database's.
+        for number in ["presented", "seen"] {
+            let Some(old) = refusal[number].as_str() else {
+                continue;
+            };
             let (from, to) = (
                 format!("\"{number}\": \"{old}\""),
-                format!("\"{number}\": \"{}\"", old + 1),
+                format!("\"{number}\": \"{}\"", old.parse::<u64>()? + 1),
             );
             let anchor = format!("\"{history}\"");
             faults.push(fault(
@@ -248,21 +251,15 @@ fn of_words(evidence: &Value) -> Result<Vec<Fault>, Failure> {
                 move |project| after(project, &anchor, &from, &to),
             ));
         }
-        let anchor = format!("\"{history}\"");
-        faults.extend(refused.then(|| {
-            fault(
+        if !refusal.is_null() {
+            let anchor = format!("\"{history}\"");
+            let code = format!("\"sqlstate\": {}", refusal["sqlstate"]);
+            faults.push(fault(
                 format!("another code of {id}'s refusal"),
                 &class,
-                move |project| {
-                    after(
-                        project,
-                        &anchor,
-                        "\"sqlstate\": \"ZF001\"",
-                        "\"sqlstate\": \"ZF002\"",
-                    )
-                },
-            )
-        }));
+                move |project| after(project, &anchor, &code, "\"sqlstate\": \"ZF002\""),
+            ));
+        }
         // S07 stops nothing: it holds bytes.
         if scenario["stops"]
             .as_array()
@@ -291,8 +288,9 @@ fn of_words(evidence: &Value) -> Result<Vec<Fault>, Failure> {
                         let (before, rest) = text
                             .split_once("\"expected\":\"")
                             .ok_or("no outcome is expected")?;
-                        let rest = rest.get(3..).ok_or("no outcome is expected")?;
-                        Ok(format!("{before}\"expected\":\"CON{rest}"))
+                        let (old, rest) = rest.split_at_checked(3).ok_or("no outcome is expected")?;
+                        let other = if old == "CON" { "REF" } else { "CON" };
+                        Ok(format!("{before}\"expected\":\"{other}{rest}"))
                     })?;
                     relist(project, history)?;
                 }
@@ -308,7 +306,8 @@ fn of_words(evidence: &Value) -> Result<Vec<Fault>, Failure> {
             &class,
             move |project| {
                 let from = format!("\"outcome\": \"{outcome}\"");
-                after(project, &claimed, &from, "\"outcome\": \"UNK\"")
+                let other = if outcome == "UNK" { "REF" } else { "UNK" };
+                after(project, &claimed, &from, &format!("\"outcome\": \"{other}\""))
             },
         ));
         faults.push(fault(
