@@ -20,7 +20,7 @@ pub struct Fault {
     spoil: Box<Spoil>,
 }
 
-type Spoil = dyn Fn(&Project) -> Result<(), Failure>;
+type Spoil = dyn Fn(&Project) -> Result<(), Failure> + Send + Sync;
 
 impl Fault {
     /// A copy of the project with this fault.
