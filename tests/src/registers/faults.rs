@@ -58,7 +58,7 @@ pub fn faults(project: &Project) -> Result<Vec<Fault>, Failure> {
 pub(super) fn fault(
     name: impl Into<String>,
     classes: &[&str],
-    spoil: impl Fn(&Project) -> Result<(), Failure> + 'static,
+    spoil: impl Fn(&Project) -> Result<(), Failure> + Send + Sync + 'static,
 ) -> Fault {
     Fault {
         name: name.into(),
