@@ -132,6 +132,9 @@ impl Check<'_> {
         };
         let at = at.key("resource");
         self.command(&resource.command, RESOURCE, &at.key("command"))?;
+        if let Some(worker) = &resource.worker {
+            self.command(worker, BEFORE, &at.key("worker"))?;
+        }
         match &resource.ready {
             Some(ready) if ready.is_empty() => at
                 .key("ready")
@@ -208,12 +211,7 @@ impl Check<'_> {
             kept.collect()
         };
         self.command(&proof.holder.command, &without(READY), &holder.key("command"))?;
-        for variant in [
-            Variant::Again,
-            Variant::Journal,
-            Variant::Unraised,
-            Variant::Http2,
-        ] {
+        for variant in Variant::ALL {
             let further = proof.holder.with.of(variant).unwrap_or_default();
             let at = holder.key("with").key(variant.as_str());
             for (index, word) in further.iter().enumerate() {

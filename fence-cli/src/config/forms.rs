@@ -35,6 +35,7 @@ const FORMS: &[&str] = &[
     "journal = [\"--journal\", \"{journal}\"]",
     "key = \"account\"",
     "keys = \"acct-{n}\"",
+    "later = [\"--later\"]",
     "method = \"POST\"",
     "mitigation = \"the provider drops repeats\"",
     "moves = { from = \"from_account\", to = \"to_account\", amount = \"amount\" }",
@@ -60,6 +61,7 @@ const FORMS: &[&str] = &[
     "token = \"fence_token\"",
     "ttl = \"10s\"",
     "unraised = [\"--read-first\"]",
+    "worker = [\"{bin}/jobs\", \"{database_url}\"]",
     "write = { method = \"POST\", path = \"/accounts/{key}/transfers\", headers = { Idempotency-Key = \"{id}\" } }",
     "writes = { table = \"public.transfer\", key = \"account\", id = \"id\" }",
 ];

@@ -28,6 +28,7 @@ pub(super) fn check((name, guard): (&ClassName, Guard), proof: &ClassProof, at: 
                 Variant::Journal => "\"--journal\", \"{journal}\"",
                 Variant::Unraised => "\"--read-first\"",
                 Variant::Sweep => "\"--writes\", \"9999\", \"--at-once\"",
+                Variant::Later => "\"--later\"",
                 Variant::Http2 => "\"--http2\"",
             };
             let variant = variant.as_str();

@@ -58,8 +58,20 @@ pub(super) fn reached(proof: &ClassProof, target: &Target, at: &At) -> Result<()
             return step.fault(format!("a request {needs}, or prepare by sql"));
         }
     }
+    let worker = target
+        .resource
+        .as_ref()
+        .and_then(|resource| resource.worker.as_ref());
+    let later = proof.scenarios.iter().position(|one| one.needs_worker());
+    if let (None, Some(index)) = (worker, later) {
+        return at.key("scenarios").index(index).fault(format!(
+            "{} has a worker of the resource make the write; give target \"{}\" one, such as resource.worker = \
+             [\"{{bin}}/jobs\", \"{{database_url}}\"]",
+            proof.scenarios[index], proof.target
+        ));
+    }
     // In these the token has left the path before the late write's successor is granted.
-    let gone = [ScenarioId::S05, ScenarioId::S24, ScenarioId::S29];
+    let gone = [ScenarioId::S05, ScenarioId::S24, ScenarioId::S29, ScenarioId::S33];
     let late = proof.scenarios.iter().position(|one| gone.contains(one));
     if let (Some(Defeat::FresherToken), Some(index)) = (target.defeat, late) {
         return at.key("scenarios").index(index).fault(format!(

@@ -46,6 +46,8 @@ events! {
     Killed(Killed),
     /// A process was started again with what it had put on disk; at the time when it was started.
     Restarted(Restarted),
+    /// A process was started that had not run before; at a time just before.
+    Started(Started),
     /// The path sends a request by itself; at a time just before.
     Relay(Relay),
     /// A holder's request; at the time when its first byte was seen.
@@ -204,6 +206,16 @@ pub struct Restarted {
     /// Who, such as `H1`.
     pub target: String,
     /// The new process's id.
+    pub pid: u32,
+}
+
+/// A worker of the resource, which was started only now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Started {
+    /// Who, `W`.
+    pub target: String,
+    /// Its process id.
     pub pid: u32,
 }
 

@@ -45,8 +45,8 @@ mod run;
 
 pub use committed::{Change, Commit, Move};
 pub use event::{
-    Answer, Cause, DbAnswer, Event, GrantRecord, Hold, Killed, LeaseEnd, Queued, Request, Restarted, Stop,
-    Unanswered, Waiting, Work,
+    Answer, Cause, DbAnswer, Event, GrantRecord, Hold, Killed, LeaseEnd, Queued, Request, Restarted, Started,
+    Stop, Unanswered, Waiting, Work,
 };
 pub use file::{History, ReadError};
 pub use observed::{At, Op, Presented, Reply, TokenNumber};

@@ -163,6 +163,9 @@ pub enum Exercise {
     /// The stale attempt had arrived, and the database had answered the resource on its behalf, when that answer was held and
     /// the resource stopped; inside the stop the lease ended, and the successor was granted, raised and wrote elsewhere.
     Between,
+    /// The resource had accepted the stale holder's write for later, with 202; then its lease ended, and its successor was granted, raised the mark and wrote. Only then a worker of the resource was started, and the
+    /// attempt is what that made of the write.
+    Deferred,
     /// A control: two writes were committed and neither was answered: the database's answer to one was held with the resource
     /// stopped, the resource's answer to the other with the holder stopped. The next holder read both and wrote nothing.
     LostAnswers,

@@ -56,7 +56,8 @@ pub(super) fn no_effect(facts: &Facts<'_>) -> Vec<Violation> {
         let entry = refused.entry(what).or_insert((true, line));
         *entry = (entry.0 && nothing_done, line);
     };
-    for op in &facts.ops {
+    // What was accepted for later says nothing of its own: whoever makes it bears the same id, and is answered for it.
+    for op in facts.ops.iter().filter(|op| op.said() != Said::Deferred) {
         if let Some(id) = op.id() {
             let line = op.answer.map_or(op.line, |answer| answer.line);
             note((&op.request.class, &op.request.key, id), op.said(), line);
@@ -279,12 +280,12 @@ fn not_committed_before(facts: &Facts<'_>, op: &Guarded<'_>) -> (At, usize) {
 pub(super) fn is_accepted(facts: &Facts<'_>, op: &Guarded<'_>) -> bool {
     match op.said() {
         Said::Accepted => true,
-        Said::Unknown => op.id().is_some_and(|id| {
+        Said::Unknown | Said::Deferred => op.id().is_some_and(|id| {
             let read_back = || facts.read_back(&op.request.class, &op.request.key, id);
             let brought_by_another = facts.index.bearers(id).iter().any(|other| {
                 let other = &facts.ops[*other];
                 let same = other.same_key(op);
-                let may_be = matches!(other.said(), Said::Accepted | Said::Unknown);
+                let may_be = matches!(other.said(), Said::Accepted | Said::Unknown | Said::Deferred);
                 same && may_be && other.request.op != op.request.op
             });
             !brought_by_another && (first_read(facts, op).is_some() || read_back().is_some())

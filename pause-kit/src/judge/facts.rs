@@ -6,7 +6,7 @@ use super::index::Index;
 use super::said::{Said, of_probe};
 use crate::history::{
     Alteration, At, Cause, Commit, DbAnswer, Event, Final, GrantRecord, History, Hold, Killed, Op, Probe,
-    ProbeKind, Queued, Read, Relay, Reply, Request, Restarted, Run, Stop, Waiting, Withheld, Work,
+    ProbeKind, Queued, Read, Relay, Reply, Request, Restarted, Run, Started, Stop, Waiting, Withheld, Work,
 };
 
 /// A body with its line and time.
@@ -107,6 +107,7 @@ pub(super) struct Facts<'h> {
     pub(super) waiting: Vec<Seen<'h, Waiting>>,
     pub(super) killed: Vec<Seen<'h, Killed>>,
     pub(super) restarted: Vec<Seen<'h, Restarted>>,
+    pub(super) started: Vec<Seen<'h, Started>>,
     pub(super) relays: Vec<Seen<'h, Relay>>,
     pub(super) withheld: Vec<Seen<'h, Withheld>>,
     pub(super) finals: Vec<Seen<'h, Final>>,
@@ -141,6 +142,7 @@ impl<'h> Facts<'h> {
             waiting: Vec::new(),
             killed: Vec::new(),
             restarted: Vec::new(),
+            started: Vec::new(),
             relays: Vec::new(),
             withheld: Vec::new(),
             finals: Vec::new(),
@@ -297,6 +299,7 @@ impl<'h> Facts<'h> {
             Event::Final(body) => self.finals.push(Seen { line, at, body }),
             Event::Killed(body) => self.killed.push(Seen { line, at, body }),
             Event::Restarted(body) => self.restarted.push(Seen { line, at, body }),
+            Event::Started(body) => self.started.push(Seen { line, at, body }),
             Event::Withheld(body) => self.withheld.push(Seen { line, at, body }),
             Event::Relay(body) => self.relays.push(Seen { line, at, body }),
             Event::LeaseEnd(_) => {}

@@ -57,7 +57,9 @@ fn on_keys<'h>(facts: &Facts<'h>) -> BTreeMap<(&'h str, &'h str), OnKey<'h>> {
             Said::Fenced(Fence::Stale) => (ended, false, None),
             // A refusal for the resource's own reasons commits its admission, if it came that far.
             Said::Declined => (ended, true, Some(None)),
-            Said::Unknown if is_accepted(facts, op) => (None, false, Some(id)),
+            Said::Unknown | Said::Deferred if is_accepted(facts, op) => (None, false, Some(id)),
+            // Its admission may have been committed, and its write is another operation's.
+            Said::Deferred => (ended, true, Some(None)),
             // Without an id nothing can be read back; with one, it was read back and is not there.
             Said::Unknown if id.is_none() => (None, true, Some(None)),
             _ => continue,

@@ -9,6 +9,8 @@ pub(crate) enum Said {
     Accepted,
     /// The stored answer of an earlier request with this id: nothing was done now.
     Stored,
+    /// Accepted for later, with 202: nothing is written yet, and what comes of it reading back tells.
+    Deferred,
     /// Refused by the fence.
     Fenced(Fence),
     /// Refused for a reason of the resource's own. The admission may have been committed.
@@ -109,7 +111,11 @@ pub(crate) fn of_probe(probe: &Probe) -> Said {
 
 fn of_http(status: u16, problem: Option<&str>, stored: bool, behind: Option<&str>) -> Said {
     if (200..300).contains(&status) {
-        return if stored { Said::Stored } else { Said::Accepted };
+        return match (stored, status) {
+            (true, _) => Said::Stored,
+            (false, 202) => Said::Deferred,
+            (false, _) => Said::Accepted,
+        };
     }
     // A problem's type is a URI whose last part names it.
     let name = problem
@@ -180,5 +186,11 @@ mod tests {
         let stale = of_http(412, Some("urn:fence:stale"), false, None);
         assert_eq!(stale, Said::Fenced(Fence::Stale));
         assert_eq!(plain(201, Some("ZF001")), Said::Accepted);
+    }
+
+    #[test]
+    fn what_is_accepted_for_later_is_not_done_and_its_stored_answer_does_nothing_either() {
+        assert_eq!(plain(202, None), Said::Deferred);
+        assert_eq!(of_http(202, None, true, None), Said::Stored);
     }
 }

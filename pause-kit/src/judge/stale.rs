@@ -40,6 +40,11 @@ fn judge(facts: &Facts<'_>, op: &Guarded<'_>, run: &history::Attempt, late: &[Vi
     match op.said() {
         Said::Accepted | Said::Stored => return attempt,
         Said::Unknown if run.expected == Outcome::Unknown => {}
+        Said::Deferred => {
+            attempt.doubt = Some(format!(
+                "{name} was accepted for later, and nothing tells what came of it"
+            ));
+        }
         Said::Unknown if op.answer.is_none() => attempt.doubt = Some(format!("{name} got no answer")),
         _ => {}
     }
@@ -55,7 +60,7 @@ fn judge(facts: &Facts<'_>, op: &Guarded<'_>, run: &history::Attempt, late: &[Vi
     let expects_stale = matches!(run.expected, Outcome::Refused | Outcome::Blocked);
     let database = said_by_database(op);
     let wrong_kind = match op.said() {
-        Said::Fenced(Fence::Stale) | Said::Unknown | Said::Blocked | Said::Failed => None,
+        Said::Fenced(Fence::Stale) | Said::Unknown | Said::Deferred | Said::Blocked | Said::Failed => None,
         Said::Fenced(fence) => Some(format!("was refused as {}, not as stale", fence.name())),
         _ => Some(format!(
             "was answered {}, which is not how stale is answered",
@@ -129,7 +134,7 @@ fn outcome(facts: &Facts<'_>, op: &Guarded<'_>, accepted_wrongly: bool) -> Optio
         Said::Fenced(Fence::Collision) => Some(Outcome::Conflict),
         Said::Fenced(_) => Some(Outcome::Closed),
         Said::Unknown => Some(Outcome::Unknown),
-        Said::Declined | Said::Blocked | Said::Failed => None,
+        Said::Deferred | Said::Declined | Said::Blocked | Said::Failed => None,
     }
 }
 

@@ -144,6 +144,7 @@ fn predicted(scenario: ScenarioId) -> &'static [Invariant] {
         | ScenarioId::S15
         | ScenarioId::S17
         | ScenarioId::S21
+        | ScenarioId::S33
         | ScenarioId::S34
         | ScenarioId::S35
         | ScenarioId::S39

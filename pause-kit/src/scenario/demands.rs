@@ -57,6 +57,7 @@ impl ScenarioId {
             ScenarioId::S17 => Exercise::InTurn,
             ScenarioId::S24 => Exercise::Between,
             ScenarioId::S28 => Exercise::LostAnswers,
+            ScenarioId::S33 => Exercise::Deferred,
             ScenarioId::S12 => Exercise::KeptAlive { ttl_ns },
             ScenarioId::S18 => Exercise::ShortPause { ttl_ns },
             ScenarioId::S21 => Exercise::Restarted,
@@ -96,6 +97,7 @@ impl ScenarioId {
             ScenarioId::S28 => ["H1-write-1", "H1-write-2"]
                 .map(|op| Attempt::new(op, Outcome::Unknown))
                 .into(),
+            ScenarioId::S33 => vec![Attempt::new("W-write-1", Outcome::Refused)],
             ScenarioId::S37 => ["H1-write-2", "H1-write-3"]
                 .map(|op| Attempt::new(op, Outcome::Legal))
                 .into(),

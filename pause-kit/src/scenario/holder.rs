@@ -12,8 +12,9 @@ use super::exchanges::{Forms, Kind, Seen, seen};
 use super::grants::Granted;
 use super::half::{Half, SOON, spec};
 pub(crate) use super::part::Part;
-use super::transactions::{SqlForms, writes_answered};
+use super::transactions::writes_answered;
 use super::trouble::{Trouble, within};
+use super::writer::SqlForms;
 use crate::away;
 use crate::gates::{self, Gate, GateError, Gates};
 use crate::path::{Log, Path, PathOptions, Replacement, ReplacementHandle};
@@ -122,13 +123,10 @@ impl Holder {
             journal,
             declared: Place::proof(half.task.class.name.as_str()).key("holder"),
             forms: Forms::of(proof, &half.values).map_err(Trouble::lost("the front's forms"))?,
-            sql: SqlForms::of(
-                proof,
-                half.task.class.name.as_str(),
-                half.keys[0].as_str(),
-                &half.values,
-            )
-            .map_err(Trouble::lost("the forms of its SQL"))?,
+            sql: match &proof.front {
+                Some(_) => None,
+                None => Some(half.sql_forms().map_err(Trouble::lost("the forms of its SQL"))?),
+            },
             fresher: Mutex::default(),
             grant: OnceLock::new(),
         })

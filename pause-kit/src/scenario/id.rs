@@ -74,6 +74,8 @@ scenarios! {
     S28 = "S28" "control: committed, and the answer lost on its way",
     /// A request whose headers arrive before the takeover and whose body comes after it.
     S29 = "S29" "request held between its headers and its body",
+    /// A write that the resource accepts with 202, and that a worker of it makes after the takeover.
+    S33 = "S33" "write accepted with 202, made by the resource's worker afterwards",
     /// The resource killed and started again between the takeover and the late write.
     S34 = "S34" "resource killed and started again before the late write",
     /// Two replicas of the resource, of which the successor uses one and the late holder both.
@@ -153,6 +155,7 @@ impl ScenarioId {
             ScenarioId::S03 => &[GateName::AfterGrant, GateName::BeforeSend],
             ScenarioId::S04 => &[GateName::AfterRead],
             ScenarioId::S26 => &[GateName::BeforeCommit],
+            ScenarioId::S33 => &[],
             _ => &[GateName::BeforeSend],
         }
     }
@@ -169,6 +172,7 @@ impl ScenarioId {
             ScenarioId::S04b => &[Variant::Unraised],
             ScenarioId::S08 => &[Variant::Sweep],
             ScenarioId::S21 => &[Variant::Journal],
+            ScenarioId::S33 => &[Variant::Later],
             _ => &[],
         }
     }
@@ -176,6 +180,11 @@ impl ScenarioId {
     /// Whether it is about the mark guard: about reads that a mark protects, or an admission apart from its write.
     pub fn needs_mark(self) -> bool {
         matches!(self, ScenarioId::S03 | ScenarioId::S04 | ScenarioId::S04b)
+    }
+
+    /// Whether a worker of the resource has a part in it.
+    pub fn needs_worker(self) -> bool {
+        self == ScenarioId::S33
     }
 
     /// Whether what is held or left waiting is a request to the resource, so that the holder must write through its front
@@ -190,6 +199,7 @@ impl ScenarioId {
                 | ScenarioId::S24
                 | ScenarioId::S28
                 | ScenarioId::S29
+                | ScenarioId::S33
                 | ScenarioId::S34
                 | ScenarioId::S35
                 | ScenarioId::S37

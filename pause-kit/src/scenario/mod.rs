@@ -18,6 +18,7 @@ mod holder;
 mod id;
 mod idle_transaction;
 mod late_send;
+mod later;
 mod legal_gap;
 mod observe;
 mod part;
@@ -34,6 +35,7 @@ mod tag;
 mod transactions;
 mod trouble;
 mod two_stopped;
+mod writer;
 
 pub use id::{ScenarioId, UnknownScenario};
 pub use tag::{Tag, UnknownTag};

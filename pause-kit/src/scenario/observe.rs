@@ -13,6 +13,7 @@ use crate::wire::postgres::{Statement, statements};
 use super::exchanges::{Kind, Seen};
 use super::half::Half;
 use super::holder::Holder;
+use super::writer::Writer;
 
 /// A request that got an answer, for attributing what the database answered meanwhile.
 struct Span {
@@ -28,11 +29,19 @@ impl Half<'_> {
         self.store_events();
         let mut spans = Vec::new();
         for holder in self.holders() {
-            if self.task.class.proof.front.is_some() {
-                self.exchanges(&holder, &mut spans);
-            } else {
-                self.transactions(&holder);
+            match &holder.sql {
+                None => self.exchanges(&holder, &mut spans),
+                Some(forms) => self.transactions(&Writer {
+                    name: holder.name,
+                    path: &holder.path,
+                    forms,
+                    granted: holder.grant(),
+                    id: None,
+                }),
             }
+        }
+        if let Some(worker) = self.worker.get() {
+            self.transactions(&worker.writer());
         }
         self.database_answers(&spans);
     }

@@ -3,8 +3,8 @@
 use super::half::{Assignment, Finished, Ground, Half};
 use super::trouble::Trouble;
 use super::{
-    ScenarioId, answers, from_disk, held_request, idle_transaction, late_send, legal_gap, relayed, replicas,
-    short_pause, stale_read, stopped_resource, sweep, two_stopped,
+    ScenarioId, answers, from_disk, held_request, idle_transaction, late_send, later, legal_gap, relayed,
+    replicas, short_pause, stale_read, stopped_resource, sweep, two_stopped,
 };
 use crate::probes;
 use crate::run::RunError;
@@ -28,6 +28,7 @@ pub(crate) async fn play<'a>(ground: Ground<'a>, task: Assignment<'a>) -> Result
         ScenarioId::S24 => answers::stopped_between(&half).await,
         ScenarioId::S26 => idle_transaction::play(&half).await,
         ScenarioId::S28 => answers::lost(&half).await,
+        ScenarioId::S33 => later::play(&half).await,
         ScenarioId::S34 => replicas::restarted(&half).await,
         ScenarioId::S35 => replicas::late_on_each(&half).await,
         ScenarioId::S37 => relayed::once_more(&half).await,

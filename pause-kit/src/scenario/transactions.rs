@@ -8,27 +8,15 @@ use std::time::Instant;
 
 use crate::history::{Answer, DbAnswer, Op, Presented, Read, Reply, Request, Unanswered, Work};
 use crate::path::{Connection, Log};
-use crate::target::{ClassProof, Values};
 use crate::wire::postgres::{
     Completion, Notice, ServerMessage, Statement, TransactionStatus, server_messages, statements,
 };
 
-use super::half::{Half, filled};
+use super::half::Half;
 use super::holder::Holder;
 use super::observe::grant_of;
 use super::sql_text::{Call, Words};
-use crate::run::RunError;
-
-/// What a class's guarded SQL looks like, for one key.
-#[derive(Clone, Debug)]
-pub(super) struct SqlForms {
-    class: String,
-    key: String,
-    /// The table, without its schema.
-    table: String,
-    /// The query by which the writes are read.
-    read: Option<Words>,
-}
+use super::writer::{SqlForms, Writer};
 
 /// One transaction.
 struct Transaction {
@@ -38,36 +26,11 @@ struct Transaction {
     fatal: Option<(Notice, Instant)>,
 }
 
-impl SqlForms {
-    /// The forms of a class whose holders write to the database themselves.
-    pub(super) fn of(
-        proof: &ClassProof,
-        class: &str,
-        key: &str,
-        values: &Values,
-    ) -> Result<Option<SqlForms>, RunError> {
-        if proof.front.is_some() {
-            return Ok(None);
-        }
-        let table = proof.writes.table.as_str();
-        let read = match &proof.read.sql {
-            Some(query) => Some(Words::read(&filled(query, values)?)),
-            None => None,
-        };
-        Ok(Some(SqlForms {
-            class: class.to_owned(),
-            key: key.to_owned(),
-            table: table.rsplit('.').next().unwrap_or(table).to_owned(),
-            read,
-        }))
-    }
-}
-
 impl Half<'_> {
-    /// Records a holder's guarded transactions, each as one operation, and its reads.
-    pub(super) fn transactions(&self, holder: &Holder) {
-        let Some(forms) = &holder.sql else { return };
-        let all = holder.path.read(transactions);
+    /// Records a writer's guarded transactions, each as one operation, and its reads.
+    pub(super) fn transactions(&self, writer: &Writer<'_>) {
+        let forms = writer.forms;
+        let all = writer.path.read(transactions);
         let (mut raises, mut writes) = (0, 0);
         for transaction in &all {
             for (statement, _) in transaction
@@ -75,29 +38,30 @@ impl Half<'_> {
                 .iter()
                 .filter(|one| forms.read.as_ref().is_some_and(|read| one.1.is(read)))
             {
-                self.read_of_the_holder(holder, statement);
+                self.read_of_the_writer(writer.name, statement);
             }
             let (work, op) = match transaction.work(forms) {
                 None => continue,
                 Some(Work::Raise) => {
                     raises += 1;
-                    (Work::Raise, Op::new(format!("{}-raise-{raises}", holder.name)))
+                    (Work::Raise, Op::new(format!("{}-raise-{raises}", writer.name)))
                 }
                 Some(Work::Write) => {
                     writes += 1;
-                    (Work::Write, Op::new(format!("{}-write-{writes}", holder.name)))
+                    (Work::Write, Op::new(format!("{}-write-{writes}", writer.name)))
                 }
             };
-            self.transaction(holder, work, &op, transaction, forms);
+            self.transaction(writer, work, &op, transaction);
         }
     }
 
-    fn transaction(&self, holder: &Holder, work: Work, op: &Op, transaction: &Transaction, forms: &SqlForms) {
+    fn transaction(&self, writer: &Writer<'_>, work: Work, op: &Op, transaction: &Transaction) {
         let (first, _) = &transaction.statements[0];
-        let granted = holder.grant();
+        let (forms, granted) = (writer.forms, writer.granted);
         let owner = granted.map(|granted| granted.grant.to_string());
         let call = transaction.call(forms);
         let id = transaction.id(forms, owner.as_deref());
+        let id = id.or_else(|| writer.id.map(str::to_owned));
         let (presented, id) = match call {
             Some(call) => (
                 Presented {
@@ -120,7 +84,7 @@ impl Half<'_> {
             self.recorder.at(first.began),
             Request {
                 op: op.clone(),
-                holder: holder.name.to_owned(),
+                holder: writer.name.to_owned(),
                 work,
                 class: forms.class.clone(),
                 key: forms.key.clone(),
@@ -166,14 +130,14 @@ impl Half<'_> {
         }
     }
 
-    fn read_of_the_holder(&self, holder: &Holder, statement: &Statement) {
+    fn read_of_the_writer(&self, by: &str, statement: &Statement) {
         let (Some(at), Some(_)) = (statement.completed, statement.tag()) else {
             return;
         };
         self.recorder.record(
             self.recorder.at(at),
             Read {
-                by: holder.name.to_owned(),
+                by: by.to_owned(),
                 class: self.task.class.name.to_string(),
                 key: self.keys[0].to_string(),
                 began: self.recorder.at(statement.began),

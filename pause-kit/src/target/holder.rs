@@ -75,6 +75,9 @@ pub struct Variants {
     /// length and each on a connection of its own. It stands at `before-send` before each, and goes on to the next without
     /// waiting for an answer.
     pub sweep: Option<Vec<Template>>,
+    /// It has the resource accept its write for later: the request of the front's form is answered 202. It keeps its lock
+    /// until it knows what came of that.
+    pub later: Option<Vec<Template>>,
     /// It speaks HTTP/2 to the resource, from the first byte on. What a run's transport asks for, and no scenario.
     pub http2: Option<Vec<Template>>,
 }
@@ -87,6 +90,7 @@ impl Variants {
             Variant::Journal => self.journal.as_deref(),
             Variant::Unraised => self.unraised.as_deref(),
             Variant::Sweep => self.sweep.as_deref(),
+            Variant::Later => self.later.as_deref(),
             Variant::Http2 => self.http2.as_deref(),
         }
     }
@@ -103,11 +107,23 @@ pub enum Variant {
     Unraised,
     /// [`Variants::sweep`].
     Sweep,
+    /// [`Variants::later`].
+    Later,
     /// [`Variants::http2`].
     Http2,
 }
 
 impl Variant {
+    /// Every kind.
+    pub const ALL: [Variant; 6] = [
+        Variant::Again,
+        Variant::Journal,
+        Variant::Unraised,
+        Variant::Sweep,
+        Variant::Later,
+        Variant::Http2,
+    ];
+
     /// Its name in `with`, such as `again`.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -115,6 +131,7 @@ impl Variant {
             Variant::Journal => "journal",
             Variant::Unraised => "unraised",
             Variant::Sweep => "sweep",
+            Variant::Later => "later",
             Variant::Http2 => "http2",
         }
     }

@@ -55,6 +55,9 @@ pub struct Resource {
     /// It is ready when a line on its standard output begins with this. The rest of the line is its address, unless the
     /// command takes `{port}`. Left out, it is ready when that port takes a connection.
     pub ready: Option<String>,
+    /// Program and arguments of a process that makes what the resource has accepted for later, and ends with status 0 once
+    /// nothing of that is left, whatever came of each.
+    pub worker: Option<Vec<Template>>,
 }
 
 impl Resource {

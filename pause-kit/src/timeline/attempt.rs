@@ -29,6 +29,7 @@ impl Answered {
         let code = wire.map(|wire| format!(" ({wire})")).unwrap_or_default();
         let words = match said {
             Some(Said::Accepted) => "accepted".to_owned(),
+            Some(Said::Deferred) => "accepted for later".to_owned(),
             Some(Said::Stored) => "given its stored answer".to_owned(),
             Some(Said::Fenced(_) | Said::Declined) if facts.is_refused_in_vain(op) => {
                 "refused, and yet it took effect".to_owned()
@@ -56,6 +57,7 @@ impl Answered {
             (Some(_), _, true) => (Tone::Right, Head::Wall),
             (None, _, true) => (Tone::Disturbed, Head::Wall),
             (None, true, _) => (Tone::Plain, Head::Arrives),
+            (None, ..) if said == Some(Said::Deferred) => (Tone::Plain, Head::Arrives),
             _ => (Tone::Disturbed, Head::Kept),
         };
         Answered {

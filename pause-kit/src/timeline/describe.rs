@@ -42,6 +42,7 @@ pub(super) fn describe(event: &Event) -> String {
         ),
         Event::Killed(killed) => format!("{} (pid {}) killed", killed.target, killed.pid),
         Event::Restarted(again) => format!("{} started again as pid {}", again.target, again.pid),
+        Event::Started(started) => format!("{} started as pid {}", started.target, started.pid),
         Event::Withheld(answer) => format!(
             "{}: the answer of {} held on the path, {}",
             answer.op,

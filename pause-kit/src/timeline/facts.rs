@@ -143,6 +143,21 @@ impl<'h> Facts<'h> {
         })
     }
 
+    /// The request that had been accepted for later and that this operation carries out, for its holder.
+    pub(super) fn deferred(&self, op: &Op) -> Option<&'h Request> {
+        let id = self.request(op)?.1.id.as_deref()?;
+        let mut requests = self.requests().map(|(_, request)| request);
+        requests.find(|other| {
+            other.op != *op && other.id.as_deref() == Some(id) && self.said(&other.op) == Some(Said::Deferred)
+        })
+    }
+
+    /// Whose operation it is: who sent it, or who had asked for it.
+    pub(super) fn author(&self, request: &'h Request) -> &'h str {
+        self.deferred(&request.op)
+            .map_or(&request.holder, |asked| &asked.holder)
+    }
+
     /// Whether the path sent this operation again once it had been answered.
     pub(super) fn is_repeated(&self, op: &Op) -> bool {
         let answered = self.answer(op).is_some_and(|(_, reply)| reply.is_some());

@@ -232,7 +232,7 @@ impl<'a> Article<'a> {
             Head::Kept => "<div class=\"shot unclear\">",
         });
         html.raw("<span class=\"who\">")
-            .text(&request.holder)
+            .text(half.facts.author(request))
             .raw("&#8217;s ")
             .raw(if half.facts.is_late(op) {
                 "late write"

@@ -159,6 +159,7 @@ impl Lane {
             Lane::Store => "lock store",
             Lane::Path => "path",
             Lane::Process(name) if name == "R" => "resource",
+            Lane::Process(name) if name == "W" => "worker",
             Lane::Holder(name) | Lane::Process(name) => name,
             Lane::Mark => "mark",
         }

@@ -165,6 +165,16 @@ impl<'h> Drawing<'_, 'h> {
                 .state(lane, State::Runs)
                 .tone(Tone::Disturbed)
             }
+            Event::Started(started) => {
+                let lane = Lane::of(&started.target);
+                new(
+                    format!("started {}", started.target),
+                    format!("{} is started", self.name(&started.target)),
+                )
+                .dot(lane.clone())
+                .state(lane, State::Runs)
+                .tone(Tone::Disturbed)
+            }
             Event::Request(request) => return self.request(moment, request),
             Event::Answer(answer) if !self.merged.contains(&answer.op) => {
                 return self.answered(moment, &answer.op);
@@ -224,7 +234,10 @@ impl<'h> Drawing<'_, 'h> {
         };
         let text = match request.work {
             Work::Raise => format!("{} raises the mark with {token}", request.holder),
-            Work::Write => format!("{} sends its {late}write with {token}", request.holder),
+            Work::Write => match self.facts.deferred(&request.op) {
+                Some(asked) => format!("The worker makes {}'s {late}write with {token}", asked.holder),
+                None => format!("{} sends its {late}write with {token}", request.holder),
+            },
         };
         let text = match self.facts.replaced(&request.op) {
             Some(own) => format!(
@@ -325,7 +338,7 @@ impl<'h> Drawing<'_, 'h> {
     }
 
     /// `H1's late write`.
-    fn what(&self, request: &Request) -> String {
+    fn what(&self, request: &'h Request) -> String {
         let late = if self.facts.is_late(&request.op) {
             "late "
         } else {
@@ -333,13 +346,14 @@ impl<'h> Drawing<'_, 'h> {
         };
         match request.work {
             Work::Raise => format!("{}'s raise of the mark", request.holder),
-            Work::Write => format!("{}'s {late}write", request.holder),
+            Work::Write => format!("{}'s {late}write", self.facts.author(request)),
         }
     }
 
     fn name(&self, target: &str) -> String {
         match target {
             "R" => "The resource".to_owned(),
+            "W" => "The resource's worker".to_owned(),
             _ => target.to_owned(),
         }
     }

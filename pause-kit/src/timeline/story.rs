@@ -134,6 +134,14 @@ impl Teller<'_, '_> {
             )),
             Event::Restarted(again) => Some(format!("{} was started again.", actor(&again.target))),
             Event::Killed(killed) => Some(format!("{} was killed.", actor(&killed.target))),
+            Event::Started(started) => Some(format!("{} was started.", actor(&started.target))),
+            Event::Answer(answer) if self.facts.said(&answer.op) == Some(Said::Deferred) => {
+                let (_, request) = self.facts.request(&answer.op)?;
+                Some(format!(
+                    "{} sent its write; the resource accepted it, to make it later.",
+                    request.holder
+                ))
+            }
             Event::Answer(answer) if self.facts.is_repeated(&answer.op) => {
                 let (_, request) = self.facts.request(&answer.op)?;
                 Some(format!("{} sent its write and was answered.", request.holder))
@@ -209,6 +217,9 @@ impl Teller<'_, '_> {
                 false => "write",
             };
             came = Some(format!("The path sent {holder}'s {which} again{how}"));
+        }
+        if let Some(asked) = self.facts.deferred(op) {
+            came = Some(format!("It came to {}'s write, {token}", asked.holder));
         }
         let came = came.unwrap_or_else(|| format!("{holder} sent its write {token}"));
         let came = match self.facts.replaced(op) {
@@ -367,6 +378,7 @@ pub(super) fn consequence(facts: &Facts<'_>, broken: &[InvariantBroken], tokens:
 fn actor(target: &str) -> String {
     match Lane::of(target) {
         Lane::Process(name) if name == "R" => "The resource".to_owned(),
+        Lane::Process(name) if name == "W" => "The resource's worker".to_owned(),
         _ => target.to_owned(),
     }
 }

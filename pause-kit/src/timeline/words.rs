@@ -80,10 +80,11 @@ impl Tokens {
                     Work::Raise => "raise of the mark",
                     Work::Write => "write",
                 };
-                let name = format!("{} of {}", request.op, request.holder);
-                operations.insert(name, format!("{}'s {work}", request.holder));
+                let author = half.author(request);
+                let name = format!("{} of {author}", request.op);
+                operations.insert(name, format!("{author}'s {work}"));
                 let id = request.id.iter().filter(|id| request.grant.as_ref() != Some(id));
-                writes.extend(id.map(|id| (id.clone(), request.holder.clone())));
+                writes.extend(id.map(|id| (id.clone(), author.to_owned())));
             }
             // What the path has made of a token may end as the token does.
             let made = |how| !matches!(how, Alteration::Nothing | Alteration::EqualToken);

@@ -186,6 +186,28 @@ impl Own {
     }
 }
 
+impl Problem {
+    /// Whether it stays so, whenever it is asked again: an operator may still register an epoch, and a store come back.
+    pub(super) fn is_final(&self) -> bool {
+        match self {
+            Problem::Guard(problem) => {
+                let kind = problem.kind();
+                kind.status().is_client_error() && kind != ProblemKind::UnknownEpoch
+            }
+            Problem::Own(own) => own.status.is_client_error(),
+        }
+    }
+
+    /// The problem details, as an answer's body has them.
+    pub(super) fn details(self) -> serde_json::Value {
+        let body = match self {
+            Problem::Guard(problem) => problem.into_response::<Vec<u8>>().into_body(),
+            Problem::Own(own) => own.text().into_bytes(),
+        };
+        serde_json::from_slice(&body).expect("problem details are JSON")
+    }
+}
+
 impl From<Own> for Problem {
     fn from(own: Own) -> Problem {
         Problem::Own(own)

@@ -11,7 +11,7 @@ use super::order::Order;
 /// A transfer as it was made.
 #[derive(Debug, Serialize)]
 pub(super) struct Transfer {
-    id: i64,
+    pub(super) id: i64,
     from: String,
     to: String,
     amount: i64,

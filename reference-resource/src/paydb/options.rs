@@ -5,6 +5,7 @@ use clap::Parser;
 use sqlx::postgres::PgConnectOptions;
 
 use super::run::EXIT_CODES;
+use super::work::JOBS_EXIT_CODES;
 
 /// The routes, the headers, and an example that can be pasted.
 const USAGE: &str = include_str!("usage.txt");
@@ -26,6 +27,19 @@ pub struct Options {
     #[arg(long, value_name = "URL", env = "DATABASE_URL", hide_env_values = true)]
     pub database_url: DatabaseUrl,
     /// What is logged on standard error: error, warn, info (refusals too), debug (every request), trace, or off
+    #[arg(long, value_name = "LEVEL", env = "PAYDB_LOG", default_value = "warn")]
+    pub log: tracing_subscriber::filter::LevelFilter,
+}
+
+/// Makes the transfers that paydb has accepted to be made later, each under the token of its request, and ends when none is
+/// left. Run it as often as you like; several may run at once.
+#[derive(Debug, Parser)]
+#[command(name = "paydb-jobs", version, after_help = JOBS_EXIT_CODES)]
+pub struct JobsOptions {
+    /// paydb's database, such as postgres://user:password@127.0.0.1/paydb
+    #[arg(long, value_name = "URL", env = "DATABASE_URL", hide_env_values = true)]
+    pub database_url: DatabaseUrl,
+    /// What is logged on standard error: error, warn, info, debug, trace, or off
     #[arg(long, value_name = "LEVEL", env = "PAYDB_LOG", default_value = "warn")]
     pub log: tracing_subscriber::filter::LevelFilter,
 }

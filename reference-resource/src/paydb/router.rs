@@ -19,7 +19,7 @@ use super::app::App;
 use super::deadline::in_time;
 use super::metrics::Metrics;
 use super::observe::{note_class, observe};
-use super::{accounts, transfers};
+use super::{accounts, jobs, transfers};
 
 /// The largest body of a request, in bytes.
 pub(super) const MAX_BODY: usize = 64 << 10;
@@ -51,6 +51,7 @@ fn guarded(app: App) -> Guard<Router> {
             "/accounts/{id}/transfers",
             post(transfers::create).get(transfers::list),
         )
+        .route("/accounts/{id}/jobs", get(jobs::list))
         .route("/accounts/{id}/fence", post(transfers::fence))
         .fallback(async |uri: Uri| Problem::from(Own::unknown_route(uri.path())))
         .method_not_allowed_fallback(async |method: Method| Problem::from(Own::wrong_method(&method)))
@@ -125,6 +126,6 @@ mod tests {
         for path in paths.keys() {
             assert!(shown.contains(&format!("{path:?}")), "{path} is no route");
         }
-        assert_eq!(paths.len(), 7, "every route is in the document");
+        assert_eq!(paths.len(), 8, "every route is in the document");
     }
 }

@@ -4,13 +4,15 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use sqlx::PgPool;
 use sqlx::postgres::PgPoolOptions;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
+use tracing_subscriber::filter::LevelFilter;
 
 use super::connect::{self, ConnectError};
-use super::options::Options;
+use super::options::{DatabaseUrl, Options};
 use super::router::service;
 use super::schema;
 use super::serve::{HEAD_TIME, serve};
@@ -72,26 +74,8 @@ impl RunError {
 ///
 /// [`RunError`], whose exit code tells its kind.
 pub async fn run(options: Options) -> Result<(), RunError> {
-    tracing_subscriber::fmt()
-        .with_max_level(options.log)
-        .with_writer(std::io::stderr)
-        .with_ansi(false)
-        .init();
-    let database = options
-        .database_url
-        .connect_options()
-        .application_name("paydb")
-        // An admission waits for 2 s at most by itself; this bounds the other waits of a transaction.
-        .options([("lock_timeout", "5000")]);
-    connect::try_out(&database).await.map_err(RunError::Connect)?;
-    let pool = PgPoolOptions::new()
-        .max_connections(16)
-        .acquire_timeout(Duration::from_secs(5))
-        .connect_with(database)
-        .await
-        .map_err(RunError::Database)?;
-    schema::prepare(&pool).await.map_err(RunError::Schema)?;
-
+    log_up_to(options.log);
+    let pool = open(&options.database_url).await?;
     let listening = TcpListener::bind(options.listen)
         .await
         .and_then(|listener| Ok((listener.local_addr()?, listener)));
@@ -114,6 +98,33 @@ pub async fn run(options: Options) -> Result<(), RunError> {
     // Waits for what a client that went away left behind: its transactions are rolled back first.
     let closed = tokio::time::timeout(GRACE, pool.close()).await;
     closed.map_err(|_| RunError::CutOff)
+}
+
+/// Logs on standard error.
+pub(super) fn log_up_to(level: LevelFilter) {
+    tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .init();
+}
+
+/// Connects to the database and brings its schema up to date.
+pub(super) async fn open(database_url: &DatabaseUrl) -> Result<PgPool, RunError> {
+    let database = database_url
+        .connect_options()
+        .application_name("paydb")
+        // An admission waits for 2 s at most by itself; this bounds the other waits of a transaction.
+        .options([("lock_timeout", "5000")]);
+    connect::try_out(&database).await.map_err(RunError::Connect)?;
+    let pool = PgPoolOptions::new()
+        .max_connections(16)
+        .acquire_timeout(Duration::from_secs(5))
+        .connect_with(database)
+        .await
+        .map_err(RunError::Database)?;
+    schema::prepare(&pool).await.map_err(RunError::Schema)?;
+    Ok(pool)
 }
 
 /// Becomes true at the first SIGTERM or SIGINT.

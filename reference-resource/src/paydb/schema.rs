@@ -4,13 +4,14 @@ use fence_pg::InstallError;
 use sqlx::{Connection as _, Executor as _, PgConnection, PgPool};
 
 /// paydb's own files, in order.
-const FILES: [(&str, &str); 3] = [
+const FILES: [(&str, &str); 4] = [
     ("0001_accounts.sql", include_str!("../../sql/0001_accounts.sql")),
     ("0002_completed_requests.sql", fence_pg::COMPLETED_TABLE_SQL),
     (
         "0003_settlement.sql",
         include_str!("../../sql/0003_settlement.sql"),
     ),
+    ("0004_jobs.sql", include_str!("../../sql/0004_jobs.sql")),
 ];
 
 /// Why the schema cannot be used.

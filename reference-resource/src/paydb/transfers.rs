@@ -1,4 +1,4 @@
-//! Transfers: the guarded writes.
+//! Transfers: the guarded writes, made at once or accepted to be made later.
 
 use axum::Json;
 use axum::body::Body;
@@ -10,11 +10,13 @@ use fence_http::Fenced;
 use fence_pg::sqlx::{Guarded, Once, Replay};
 use fence_pg::{IdempotentRequest, StoredAnswer};
 use http::{HeaderMap, HeaderValue, StatusCode};
+use serde::Serialize;
 use sqlx::PgPool;
 
 use super::answer::{Own, Problem, stored, with_receipt};
 use super::app::Ledger;
 use super::deadline::{commit_in_time, in_time};
+use super::jobs;
 use super::ledger::{self, Transfer};
 use super::order::{Order, read_key};
 
@@ -30,7 +32,11 @@ pub(super) async fn create(
         let order = order?;
         Ok((order.under(key)?, order))
     });
-    match in_time(decide(&ledger, request)).await? {
+    let when = match jobs::may_wait(&headers) {
+        true => When::Later,
+        false => When::Now,
+    };
+    match in_time(decide(&ledger, request, when)).await? {
         Decided::Replayed(replay) => {
             let (receipt, answer) = commit_in_time(async { Ok(replay.receipt().await?) }).await?;
             Ok(replayed(receipt, answer))
@@ -82,11 +88,19 @@ pub(super) async fn fence(ledger: Fenced<Ledger>) -> Result<Response, Problem> {
     Ok(with_receipt(receipt, StatusCode::NO_CONTENT))
 }
 
+/// When the transfer is to be made.
+#[derive(Clone, Copy)]
+enum When {
+    Now,
+    /// By a worker, whenever that runs.
+    Later,
+}
+
 /// What is to be answered, once it is committed.
 enum Decided {
     /// The stored answer of a request that was completed before.
     Replayed(Replay),
-    /// Done, or refused under the lock; the answer is stored in the same transaction.
+    /// Done, accepted for later, or refused under the lock; the answer is stored in the same transaction.
     Done(Guarded, Effect, StoredAnswer),
     /// Refused on its own merits, and not stored: it will be refused again. Its admission is committed: it was a contact.
     Refused(Guarded, Own),
@@ -96,13 +110,15 @@ enum Decided {
 async fn decide(
     ledger: &Fenced<Ledger>,
     request: Result<(IdempotentRequest, Order), Own>,
+    when: When,
 ) -> Result<Decided, Problem> {
-    let account = &ledger.claim().key;
+    let claim = ledger.claim();
+    let account = &claim.key;
     let (request, order) = match request {
         Ok(request) => request,
         Err(own) => return Ok(Decided::Refused(ledger.open().await?, own)),
     };
-    let mut new = match ledger.store().open_once(ledger.claim(), &request).await? {
+    let mut new = match ledger.store().open_once(claim, &request).await? {
         Once::Replayed(replay) => return Ok(Decided::Replayed(replay)),
         Once::Reused(guarded) => return Ok(Decided::Refused(guarded, Own::idempotency_key_reused())),
         Once::New(new) => new,
@@ -110,13 +126,16 @@ async fn decide(
     if let Err(own) = order.check(account) {
         return Ok(Decided::Refused(new.leave(), own));
     }
-    let made = ledger::transfer(new.connection(), account, &order, request.key()).await?;
-    let (effect, status, text) = match made {
-        Ok(transfer) => {
-            let answer = serde_json::to_string(&transfer).expect("texts and numbers always serialize");
-            (Effect::Applied, StatusCode::CREATED, answer)
+    let connection = new.connection();
+    let (effect, status, text) = match when {
+        When::Later => {
+            let job = jobs::accept(connection, claim, &order, request.key()).await?;
+            (Effect::Deferred, StatusCode::ACCEPTED, json(&job))
         }
-        Err(own) => (Effect::NoWrite(own.text()), own.status, own.text()),
+        When::Now => match ledger::transfer(connection, account, &order, request.key()).await? {
+            Ok(transfer) => (Effect::Applied, StatusCode::CREATED, json(&transfer)),
+            Err(own) => (Effect::NoWrite(own.text()), own.status, own.text()),
+        },
     };
     let answer = StoredAnswer {
         status: status.as_u16(),
@@ -132,4 +151,8 @@ fn replayed(receipt: Receipt, answer: StoredAnswer) -> Response {
     let headers = response.headers_mut();
     headers.insert("idempotency-replayed", HeaderValue::from_static("true"));
     response
+}
+
+fn json(answer: &impl Serialize) -> String {
+    serde_json::to_string(answer).expect("texts and numbers always serialize")
 }

@@ -3,7 +3,7 @@
 use fence_core::Claim;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
-use http::Version;
+use http::{StatusCode, Version};
 
 use super::exit::WorkerError;
 use super::gate::gate;
@@ -76,7 +76,11 @@ async fn work(
             under_way.push(async move { told(&entry, resource.transfer(&entry).await) });
             continue;
         }
-        ended = ended.and(send(resource, &entry, journal).await);
+        let sent = match job.later {
+            true => send_for_later(resource, &entry).await,
+            false => send(resource, &entry, journal).await,
+        };
+        ended = ended.and(sent);
     }
     while let Some(sent) = under_way.next().await {
         ended = ended.and(sent);
@@ -99,6 +103,16 @@ async fn send(
         journal.remove()?;
     }
     told(entry, answer)
+}
+
+/// Accepted is not done: the lock is kept until the job is.
+async fn send_for_later(resource: &Resource<'_>, entry: &Entry) -> Result<(), WorkerError> {
+    gate("before-send").await?;
+    match resource.transfer_later(entry).await? {
+        answer if answer.status == StatusCode::ACCEPTED => told(entry, resource.job_of(entry).await),
+        // It was made at once, now or before.
+        answer => told(entry, Ok(answer)),
+    }
 }
 
 fn told(entry: &Entry, answer: Result<Answer, WorkerError>) -> Result<(), WorkerError> {

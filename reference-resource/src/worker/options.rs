@@ -68,6 +68,9 @@ pub struct AccountJob {
     /// Send the parts one after the other without waiting for the answers, each on a connection of its own
     #[arg(long, conflicts_with = "journal")]
     pub at_once: bool,
+    /// Let paydb make the transfer later, and keep the lock until it is made or refused
+    #[arg(long, conflicts_with_all = ["at_once", "journal"])]
+    pub later: bool,
     /// Put token, grant and transfer into this file before each is sent, and take it away once it is answered for good; when
     /// it is there at the start, take no lock and present that transfer under its old grant
     #[arg(long, value_name = "FILE", conflicts_with = "writes")]

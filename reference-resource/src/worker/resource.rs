@@ -1,6 +1,6 @@
 //! paydb, as a worker speaks to it.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fence_core::{Claim, Key};
 use fence_http::{FENCING_TOKEN, header_value};
@@ -12,6 +12,12 @@ use serde_json::json;
 use super::exit::WorkerError;
 use super::journal::Entry;
 use crate::with_causes;
+
+/// How long an answer is waited for, and a job.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long until a job is asked for again.
+const BETWEEN: Duration = Duration::from_millis(50);
 
 /// Every request goes out on a connection of its own and waits a minute for its answer. It is never cut short when the hold
 /// ends: that would be a write that may or may not be on its way. Nothing is sent a second time.
@@ -26,6 +32,22 @@ pub(super) struct Resource<'a> {
 pub(super) struct Transfer {
     pub(super) reference: String,
     pub(super) amount: i64,
+}
+
+/// A transfer that is made later, as far as a worker needs it.
+#[derive(Debug, Deserialize)]
+struct Job {
+    idempotency_key: String,
+    state: State,
+    problem: Option<serde_json::Value>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum State {
+    Accepted,
+    Done,
+    Refused,
 }
 
 /// An answer below 400, or the resource's reason.
@@ -68,13 +90,55 @@ impl<'a> Resource<'a> {
 
     /// Makes a transfer.
     pub(super) async fn transfer(&self, entry: &Entry) -> Result<Answer, WorkerError> {
+        answer("make the transfer", self.order(entry)?).await
+    }
+
+    /// Has a transfer made, at once or later.
+    pub(super) async fn transfer_later(&self, entry: &Entry) -> Result<Answer, WorkerError> {
+        let request = self.order(entry)?.header("Prefer", "respond-async");
+        answer("have the transfer made", request).await
+    }
+
+    /// Waits until the transfer that was accepted for later is made, or refused. Nobody tells when that is, so it is asked.
+    pub(super) async fn job_of(&self, entry: &Entry) -> Result<Answer, WorkerError> {
+        let step = "wait for the job";
+        let give_up = Instant::now() + PATIENCE;
+        while Instant::now() < give_up {
+            let request = client(self.version)?.get(self.url("jobs")?);
+            let answer = answer(step, request).await?;
+            let jobs: Vec<Job> =
+                serde_json::from_str(&answer.body).map_err(|error| WorkerError::Refused {
+                    step,
+                    answer: error.to_string(),
+                })?;
+            let job = jobs
+                .into_iter()
+                .find(|job| job.idempotency_key == entry.idempotency_key);
+            match job.map(|job| (job.state, job.problem)) {
+                Some((State::Done, _)) => return Ok(answer),
+                Some((State::Refused, problem)) => {
+                    let answer = problem.map_or_else(String::new, |problem| problem.to_string());
+                    return Err(match is_fence_problem(&answer) {
+                        true => WorkerError::Fenced { step, answer },
+                        false => WorkerError::Refused { step, answer },
+                    });
+                }
+                Some((State::Accepted, _)) | None => tokio::time::sleep(BETWEEN).await,
+            }
+        }
+        Err(WorkerError::Unsettled {
+            step,
+            why: format!("it was neither made nor refused within {PATIENCE:?}"),
+        })
+    }
+
+    fn order(&self, entry: &Entry) -> Result<RequestBuilder, WorkerError> {
         let body = json!({ "to": entry.to, "amount": entry.amount, "reference": entry.reference });
-        let request = client(self.version)?
-            .post(self.url("transfers")?)
+        let request = client(self.version)?.post(self.url("transfers")?);
+        Ok(request
             .header(FENCING_TOKEN, header_value(&entry.claim()))
             .header("Idempotency-Key", &entry.idempotency_key)
-            .json(&body);
-        answer("make the transfer", request).await
+            .json(&body))
     }
 
     fn url(&self, what: &str) -> Result<Url, WorkerError> {
@@ -107,7 +171,7 @@ pub(super) fn client(version: Version) -> Result<Client, WorkerError> {
         .redirect(reqwest::redirect::Policy::none())
         .retry(reqwest::retry::never())
         .pool_max_idle_per_host(0)
-        .timeout(Duration::from_secs(60))
+        .timeout(PATIENCE)
         .build()
         .map_err(|error| WorkerError::unreachable("the resource", error))
 }

@@ -330,6 +330,23 @@ impl Lock {
         gates: Option<&Gates>,
         further: &[&str],
     ) -> Child {
+        let further = [&["--reference", "order-7"], further].concat();
+        self.spawn(bench, paydb, gates, &further).await
+    }
+
+    /// A worker that pays for this reference.
+    pub(crate) async fn worker_for(
+        &self,
+        bench: &Bench,
+        paydb: &Paydb,
+        reference: &str,
+        further: &[&str],
+    ) -> Child {
+        let further = [&["--reference", reference], further].concat();
+        self.spawn(bench, paydb, None, &further).await
+    }
+
+    async fn spawn(&self, bench: &Bench, paydb: &Paydb, gates: Option<&Gates>, further: &[&str]) -> Child {
         let etcd = bench.services.etcd().endpoint();
         let resource = paydb.url("/");
         let mut spec = ProcessSpec::new("worker", WORKER).args([
@@ -348,8 +365,6 @@ impl Lock {
             "acct-2",
             "--amount",
             "10",
-            "--reference",
-            "order-7",
         ]);
         spec = spec.args(further.iter().copied());
         if let Some(gates) = gates {

@@ -11,6 +11,7 @@ mod defeat;
 mod disconnect;
 mod fencing;
 mod idempotency;
+mod jobs;
 mod load;
 mod lost;
 mod requests;

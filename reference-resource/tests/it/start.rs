@@ -13,7 +13,7 @@ async fn replicas_that_start_at_once_on_an_empty_database_all_serve() {
     for (number, paydb) in (1..).zip(&replicas) {
         assert_eq!(paydb.fence(number).await.status(), 204);
     }
-    assert_eq!(bench.ask("SELECT count(*) FROM paydb_migration").await, "3");
+    assert_eq!(bench.ask("SELECT count(*) FROM paydb_migration").await, "4");
     let tiers = "SELECT string_agg(name || ' ' || tier, ', ' ORDER BY name) FROM fence.class";
     assert_eq!(
         bench.ask(tiers).await,

@@ -1,7 +1,7 @@
 //! Whether the run went through what its scenario is about: invariant 15.
 
 use super::pause::void;
-use super::{answers, control, one, reads, relayed, several};
+use super::{answers, control, deferred, one, reads, relayed, several};
 use crate::history::{Exercise, Stop};
 use crate::judge::facts::{Facts, Seen};
 use crate::judge::probes;
@@ -22,6 +22,7 @@ pub(in crate::judge) fn exercised(facts: &Facts<'_>) -> Vec<Violation> {
         Exercise::InTurn => several::in_turn(facts),
         Exercise::Swept { bytes } => one::swept(facts, bytes),
         Exercise::Between => answers::between(facts),
+        Exercise::Deferred => deferred::made_later(facts),
         Exercise::LostAnswers => answers::lost(facts),
         Exercise::Replayed => relayed::replayed(facts),
         Exercise::Altered { how } => relayed::altered(facts, how),

@@ -4,6 +4,7 @@ mod answers;
 mod check;
 mod clock;
 mod control;
+mod deferred;
 mod one;
 mod pause;
 mod reads;

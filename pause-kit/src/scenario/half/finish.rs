@@ -10,6 +10,7 @@ use crate::run::RunError;
 use crate::scenario::Times;
 use crate::scenario::exchanges::ids;
 use crate::scenario::front;
+use crate::scenario::later::Worker;
 use crate::scenario::observe::grant_of;
 use crate::scenario::trouble::Trouble;
 use crate::services::Child;
@@ -57,8 +58,13 @@ impl Half<'_> {
             }
         }
         // What is over must not go on using the machine while others are under way.
-        for replica in self.replicas.iter().chain(self.again.get()) {
-            let ended = Child::kill(&replica.child).await;
+        let replicas = self
+            .replicas
+            .iter()
+            .chain(self.again.get())
+            .map(|replica| &replica.child);
+        for child in replicas.chain(self.worker.get().map(Worker::child)) {
+            let ended = Child::kill(child).await;
             ended.map_err(RunError::lost("the resource could not be ended"))?;
         }
         if let Some(gateway) = &self.gateway {

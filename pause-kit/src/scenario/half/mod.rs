@@ -23,6 +23,7 @@ use gateway::Gateway;
 use super::clock::RunClock;
 use super::grants::Grants;
 use super::holder::{Holder, Part};
+use super::later::Worker;
 use super::trouble::Trouble;
 use crate::commit_order::CommitOrder;
 use crate::evidence::StopEvidence;
@@ -32,7 +33,7 @@ use crate::plan::ClassPlan;
 use crate::schedule::Slot;
 use crate::services::{Child, DatabaseUrl, Services};
 use crate::store::{Store, Stores};
-use crate::target::{Place, Transport, Values};
+use crate::target::{Place, Resource, Transport, Values};
 
 /// How long the kit waits for anything that should come at once, on a machine that does much else.
 pub(crate) const SOON: Duration = Duration::from_secs(20);
@@ -86,6 +87,8 @@ pub(crate) struct Half<'a> {
     gateway: Option<Gateway>,
     /// What the first one was started again as.
     again: OnceLock<Replica>,
+    /// The worker of the resource, once it was started.
+    pub(super) worker: OnceLock<Worker>,
     pub(crate) commits: CommitOrder,
     pub(crate) opening: Vec<(String, i64)>,
     pub(crate) holders: Mutex<Vec<Arc<Holder>>>,
@@ -135,13 +138,31 @@ impl Half<'_> {
         self.replica(self.replicas.len().saturating_sub(1))
     }
 
+    /// Starts the worker of the resource, which reaches the database through this port.
+    pub(crate) async fn spawn_worker(&self, port: u16) -> Result<Child, Trouble> {
+        let resource = self.resource();
+        let worker = resource
+            .worker
+            .as_ref()
+            .expect("a scenario with a worker was checked for one");
+        let database_url = self.database.through(port);
+        let values = self.values.clone().with("database_url", database_url.as_str());
+        let name = format!("{}-worker", self.name);
+        let spec = spec(&name, worker, &values, &self.task.class.target);
+        let spec = spec.map_err(Trouble::lost("a worker's command"))?;
+        let child = self.ground.services.spawn(spec).await;
+        child.map_err(Trouble::lost("the resource's worker could not be started"))
+    }
+
+    fn resource(&self) -> &Resource {
+        let resource = self.task.class.target.resource.as_ref();
+        resource.expect("a class with a front has a resource")
+    }
+
     /// Starts the first process of the resource again, which has been killed.
     pub(crate) async fn start_again(&self) -> Result<(), Trouble> {
         let target = &self.task.class.target;
-        let resource = target
-            .resource
-            .as_ref()
-            .expect("a class with a front has a resource");
+        let resource = self.resource();
         let setup = steps::Steps {
             ground: self.ground,
             values: &self.values,

@@ -154,6 +154,7 @@ impl<'a> Half<'a> {
             replicas,
             gateway,
             again: OnceLock::new(),
+            worker: OnceLock::new(),
             commits,
             opening,
             holders: Default::default(),

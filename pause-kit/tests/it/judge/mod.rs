@@ -3,6 +3,7 @@
 pub(crate) mod answers;
 pub(crate) mod forms;
 mod good;
+pub(crate) mod later;
 mod mutants;
 mod probes;
 mod random;

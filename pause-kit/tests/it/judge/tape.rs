@@ -169,7 +169,7 @@ impl Tape {
             began,
             Request {
                 op: Op::new(op),
-                holder: op[..2].to_owned(),
+                holder: op.split('-').next().unwrap_or_default().to_owned(),
                 work: if id.is_some() { Work::Write } else { Work::Raise },
                 class,
                 key,

@@ -1,6 +1,7 @@
 //! The page of a run, drawn from histories made by hand.
 
 mod answers;
+mod later;
 mod page;
 mod relayed;
 mod story;
