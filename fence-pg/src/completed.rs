@@ -2,6 +2,8 @@
 
 use sha2::{Digest as _, Sha256};
 
+use crate::error::GuardError;
+
 /// The table in which `begin_once`, of either driver, keeps answers: `recipes/completed_request.sql`, for a migration of the
 /// resource's own. It is found by the connection's `search_path`.
 pub const COMPLETED_TABLE_SQL: &str = include_str!("../recipes/completed_request.sql");
@@ -62,6 +64,29 @@ pub enum IdempotentRequestError {
     Principal,
 }
 
+/// What is stored under the key of a request.
+pub(crate) enum Known {
+    /// The answer of this very request.
+    Same(StoredAnswer),
+    /// Another principal's, or another content's.
+    Other,
+}
+
+impl Known {
+    /// Reads a row of [`LOOK`].
+    pub(crate) fn of((same, status, content_type, body): (bool, i16, String, Vec<u8>)) -> Known {
+        if same {
+            Known::Same(StoredAnswer {
+                status: status.unsigned_abs(),
+                content_type,
+                body,
+            })
+        } else {
+            Known::Other
+        }
+    }
+}
+
 /// An answer as it is stored, and given again byte for byte.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredAnswer {
@@ -71,6 +96,13 @@ pub struct StoredAnswer {
     pub content_type: String,
     /// The body.
     pub body: Vec<u8>,
+}
+
+impl StoredAnswer {
+    /// The status as its column takes it.
+    pub(crate) fn stored_status(&self) -> Result<i16, GuardError> {
+        i16::try_from(self.status).map_err(|_| GuardError::Misuse("a status above 32767"))
+    }
 }
 
 pub(crate) const LOOK: &str = "SELECT principal = $4 AND fingerprint = $5, status, content_type, answer \

@@ -6,7 +6,7 @@ use fence_core::{Claim, Effect, Receipt};
 
 use super::guarded::{Guarded, Unadmitted, open};
 use super::sort;
-use crate::completed::{IdempotentRequest, LOOK, STORE, StoredAnswer};
+use crate::completed::{IdempotentRequest, Known, LOOK, STORE, StoredAnswer};
 use crate::error::GuardError;
 
 /// Begins the transaction of a request that may come again. The table is [`COMPLETED_TABLE_SQL`](crate::COMPLETED_TABLE_SQL).
@@ -113,7 +113,7 @@ impl NewRequest {
     ///
     /// [`GuardError`]; nothing was written.
     pub async fn complete(mut self, answer: &StoredAnswer) -> Result<Guarded, GuardError> {
-        let status = i16::try_from(answer.status).map_err(|_| GuardError::Misuse("a status above 32767"))?;
+        let status = answer.stored_status()?;
         let claim = self.guarded.claim().clone();
         ::sqlx::query(STORE)
             .bind(claim.class.as_str())
@@ -166,18 +166,12 @@ impl Replay {
     }
 }
 
-/// What is stored under the key.
-enum Known {
-    Same(StoredAnswer),
-    Other,
-}
-
 async fn look(
     connection: &mut PgConnection,
     claim: &Claim,
     request: &IdempotentRequest,
 ) -> Result<Option<Known>, GuardError> {
-    let row: Option<(bool, i16, String, Vec<u8>)> = ::sqlx::query_as(LOOK)
+    let row = ::sqlx::query_as(LOOK)
         .bind(claim.class.as_str())
         .bind(claim.key.as_str())
         .bind(&request.key)
@@ -187,15 +181,5 @@ async fn look(
         .fetch_optional(connection)
         .await
         .map_err(sort)?;
-    Ok(row.map(|(same, status, content_type, body)| {
-        if same {
-            Known::Same(StoredAnswer {
-                status: status.unsigned_abs(),
-                content_type,
-                body,
-            })
-        } else {
-            Known::Other
-        }
-    }))
+    Ok(row.map(Known::of))
 }

@@ -7,7 +7,7 @@ use fence_core::{Claim, Effect, Receipt};
 
 use super::guarded::{Guarded, Unadmitted, open};
 use super::sort;
-use crate::completed::{IdempotentRequest, LOOK, STORE, StoredAnswer};
+use crate::completed::{IdempotentRequest, Known, LOOK, STORE, StoredAnswer};
 use crate::error::GuardError;
 
 /// Begins the transaction of a request that may come again. The table is [`COMPLETED_TABLE_SQL`](crate::COMPLETED_TABLE_SQL).
@@ -112,7 +112,7 @@ impl<'a> NewRequest<'a> {
     ///
     /// [`GuardError`]; nothing was written.
     pub async fn complete(self, answer: &StoredAnswer) -> Result<Guarded<'a>, GuardError> {
-        let status = i16::try_from(answer.status).map_err(|_| GuardError::Misuse("a status above 32767"))?;
+        let status = answer.stored_status()?;
         let NewRequest { guarded, request } = self;
         let claim = guarded.claim();
         let (class, key, fingerprint) = (claim.class.as_str(), claim.key.as_str(), &request.fingerprint[..]);
@@ -166,12 +166,6 @@ impl Replay<'_> {
     }
 }
 
-/// What is stored under the key.
-enum Known {
-    Same(StoredAnswer),
-    Other,
-}
-
 async fn look(
     client: &Client,
     claim: &Claim,
@@ -189,14 +183,10 @@ async fn look(
     let Some(row) = rows.first() else {
         return Ok(None);
     };
-    let same: bool = row.try_get(0).map_err(sort)?;
-    if !same {
-        return Ok(Some(Known::Other));
-    }
-    let status: i16 = row.try_get(1).map_err(sort)?;
-    Ok(Some(Known::Same(StoredAnswer {
-        status: status.unsigned_abs(),
-        content_type: row.try_get(2).map_err(sort)?,
-        body: row.try_get(3).map_err(sort)?,
-    })))
+    Ok(Some(Known::of((
+        row.try_get(0).map_err(sort)?,
+        row.try_get(1).map_err(sort)?,
+        row.try_get(2).map_err(sort)?,
+        row.try_get(3).map_err(sort)?,
+    ))))
 }
