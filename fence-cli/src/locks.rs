@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use clap::Args;
-use fence_core::ClassName;
+use fence_core::{ClassName, TierName};
 use fence_lock::{LockState, SessionId};
 use serde_json::{Value, json};
 
@@ -24,6 +24,9 @@ pub(crate) struct LocksArguments {
     /// Only the locks of this class; repeat it for more
     #[arg(long = "class", value_name = "CLASS")]
     classes: Vec<ClassName>,
+    /// Only the locks of this tier [default: of the classes' tiers, or of every tier, in fence.toml]
+    #[arg(long, value_name = "TIER")]
+    tier: Option<TierName>,
     #[command(flatten)]
     store: StoreArguments,
     /// Answer in JSON
@@ -37,14 +40,21 @@ pub(crate) fn run(arguments: &LocksArguments) -> Result<Ending, Failure> {
 }
 
 async fn list(arguments: &LocksArguments) -> Result<Ending, Failure> {
-    let mut locks = arguments.store.open().await?.locks().await?;
+    let places = arguments
+        .store
+        .of_tiers(arguments.tier.as_ref(), &arguments.classes)?;
+    let mut locks = Vec::new();
+    for place in &places {
+        let of_tier = place.open().await?.locks().await?;
+        locks.extend(of_tier.into_iter().map(|lock| (place.tier(), lock)));
+    }
     if !arguments.classes.is_empty() {
-        locks.retain(|lock| arguments.classes.contains(&lock.class));
+        locks.retain(|(_, lock)| arguments.classes.contains(&lock.class));
     }
     let now = SystemTime::now();
     match arguments.json {
         true => {
-            let locks: Vec<Value> = locks.iter().map(|lock| object(lock, now)).collect();
+            let locks: Vec<Value> = locks.iter().map(|(tier, lock)| object(tier, lock, now)).collect();
             say::answer(&format!("{:#}\n", json!({ "locks": locks })))?;
         }
         false => say::answer(&lines(&locks, now))?,
@@ -52,12 +62,12 @@ async fn list(arguments: &LocksArguments) -> Result<Ending, Failure> {
     Ok(Ending::Done)
 }
 
-fn lines(locks: &[LockState], now: SystemTime) -> String {
+fn lines(locks: &[(&TierName, LockState)], now: SystemTime) -> String {
     if locks.is_empty() {
         return "nothing is held or waited for\n".to_owned();
     }
     let mut text = String::new();
-    for lock in locks {
+    for (_, lock) in locks {
         let name = format!("{} {}", lock.class, lock.key.as_str());
         let line = match &lock.held {
             Some(held) => format!(
@@ -84,7 +94,7 @@ fn lines(locks: &[LockState], now: SystemTime) -> String {
     text
 }
 
-fn object(lock: &LockState, now: SystemTime) -> Value {
+fn object(tier: &TierName, lock: &LockState, now: SystemTime) -> Value {
     let party = |grant: &str, session: &SessionId, since: Option<SystemTime>| {
         let seconds = since
             .and_then(|since| now.duration_since(since).ok())
@@ -102,7 +112,13 @@ fn object(lock: &LockState, now: SystemTime) -> Value {
         .iter()
         .map(|waiting| party(waiting.grant_id.as_str(), &waiting.session, waiting.since))
         .collect();
-    json!({ "class": lock.class.as_str(), "key": lock.key.as_str(), "held": held, "waiting": waiting })
+    json!({
+        "tier": tier.as_str(),
+        "class": lock.class.as_str(),
+        "key": lock.key.as_str(),
+        "held": held,
+        "waiting": waiting,
+    })
 }
 
 /// Whole seconds; `-` when it is not known, and 0 when the clocks differ by more.

@@ -4,7 +4,7 @@ use fence_core::{ClassName, Enforcement};
 use pause_kit::target::{ClassProof, Guard, PlaceStep, RequestForm, Target, Template, Variant};
 
 use super::manifest::{Class, Manifest};
-use super::{scenarios, targets};
+use super::{scenarios, targets, tiers};
 
 /// A fault, and where it stands.
 #[derive(Debug)]
@@ -91,9 +91,15 @@ const HOLDER: &[&str] = &[
 const WRITE: &[&str] = &["key", "other", "bystander", "amount", "id"];
 const READ: &[&str] = &["key", "other", "bystander"];
 
+/// The first fault in what the file says of tiers and classes, whatever it says of proofs.
+pub(super) fn declared(manifest: &Manifest) -> Result<(), Fault> {
+    tiers::check(manifest, &At(Vec::new()))
+}
+
 /// The first fault in the file.
 pub(super) fn all(manifest: &Manifest) -> Result<(), Fault> {
     let root = At(Vec::new());
+    tiers::check(manifest, &root)?;
     let check = Check { manifest };
     for (name, target) in &manifest.targets {
         check.target(target, &root.key("targets").key(name))?;
@@ -148,13 +154,6 @@ impl Check<'_> {
     }
 
     fn class(&self, name: &ClassName, class: &Class, at: &At) -> Result<(), Fault> {
-        if !self.manifest.tiers.contains_key(&class.tier) {
-            let declared = joined(self.manifest.tiers.keys());
-            return at.key("tier").fault(format!(
-                "tier \"{}\" is not declared; there are {declared}",
-                class.tier
-            ));
-        }
         match (class.enforcement, class.proof_max_age_days) {
             (Enforcement::Advisory, Some(_)) => {
                 return at.key("proof_max_age_days").fault(
@@ -351,7 +350,7 @@ impl Check<'_> {
     }
 }
 
-pub(super) fn joined<T: ToString>(names: impl Iterator<Item = T>) -> String {
+pub(crate) fn joined<T: ToString>(names: impl Iterator<Item = T>) -> String {
     let names: Vec<String> = names.map(|name| name.to_string()).collect();
     match names.is_empty() {
         true => "none".to_owned(),

@@ -8,8 +8,9 @@ use pause_kit::target::{ClassProof, Guard, Place, Target};
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use super::check::{self, Step};
+use super::check::{self, Fault, Step};
 use super::lines::{ConfigError, Lines, text_of};
+use super::tiers::Tier;
 
 /// The file's name.
 pub(crate) const NAME: &str = "fence.toml";
@@ -31,15 +32,6 @@ pub(crate) struct Manifest {
     /// What is proven, by name.
     #[serde(default)]
     pub(crate) targets: BTreeMap<String, Target>,
-}
-
-/// A tier: a lock store of its own.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Tier {
-    /// What the tier is for, in a few words for the reader.
-    #[serde(rename = "about")]
-    _about: String,
 }
 
 /// A class of locks.
@@ -73,6 +65,18 @@ impl Class {
 impl Manifest {
     /// Reads the file named, or the first `fence.toml` from the current directory upwards.
     pub(crate) fn load(named: Option<&Path>) -> Result<Manifest, ConfigError> {
+        Manifest::read(named, check::all)
+    }
+
+    /// The same for a command that takes locks and proves nothing: it needs none of the files that a proof does.
+    pub(crate) fn of_locks(named: Option<&Path>) -> Result<Manifest, ConfigError> {
+        Manifest::read(named, check::declared)
+    }
+
+    fn read(
+        named: Option<&Path>,
+        check: fn(&Manifest) -> Result<(), Fault>,
+    ) -> Result<Manifest, ConfigError> {
         let file = match named {
             Some(file) => file.to_owned(),
             None => find()?,
@@ -86,7 +90,7 @@ impl Manifest {
         })?;
         manifest.folder = folder.parent().expect("a file stands in a folder").to_owned();
         manifest.anchor();
-        check::all(&manifest).map_err(|fault| lines.fault(fault))?;
+        check(&manifest).map_err(|fault| lines.fault(fault))?;
         manifest.source = (file.clone(), text.clone());
         Ok(manifest)
     }
@@ -122,6 +126,9 @@ impl Manifest {
     }
 
     fn anchor(&mut self) {
+        for tier in self.tiers.values_mut() {
+            tier.anchor(&self.folder);
+        }
         for target in self.targets.values_mut() {
             target.guard_sql = self.folder.join(&target.guard_sql);
             target.defeat_sql = target.defeat_sql.as_ref().map(|file| self.folder.join(file));

@@ -6,7 +6,9 @@ mod lines;
 mod manifest;
 mod scenarios;
 mod targets;
+mod tiers;
 
-pub(crate) use check::Step;
+pub(crate) use check::{Step, joined};
 pub(crate) use lines::{ConfigError, Lines, text_of};
 pub(crate) use manifest::{Class, Manifest};
+pub(crate) use tiers::{Tier, endpoint};

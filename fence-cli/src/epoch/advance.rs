@@ -9,13 +9,13 @@ use super::epoch;
 use super::witness::{self, WitnessArguments};
 use crate::exit::{Ending, Failure};
 use crate::say;
-use crate::store::StoreArguments;
+use crate::store::TierArguments;
 
 /// Which store, and why.
 #[derive(Debug, Args)]
 pub(crate) struct AdvanceArguments {
     #[command(flatten)]
-    store: StoreArguments,
+    store: TierArguments,
     /// Why the epoch begins, for those who read the record later
     #[arg(long, value_name = "TEXT")]
     reason: String,

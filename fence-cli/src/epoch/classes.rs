@@ -24,7 +24,7 @@ impl ClassArguments {
     pub(super) fn of(&self, tier: &TierName) -> Result<Vec<ClassName>, Failure> {
         let mut classes = self.classes.clone();
         if let Some(file) = &self.classes_of {
-            let manifest = Manifest::load(Some(file)).map_err(Failure::usage)?;
+            let manifest = Manifest::of_locks(Some(file)).map_err(Failure::usage)?;
             let ours = manifest
                 .classes
                 .into_iter()

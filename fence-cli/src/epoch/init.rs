@@ -9,13 +9,13 @@ use super::epoch;
 use super::witness::{self, WitnessArguments};
 use crate::exit::{Ending, Failure};
 use crate::say;
-use crate::store::StoreArguments;
+use crate::store::TierArguments;
 
 /// Which store, and which epoch.
 #[derive(Debug, Args)]
 pub(crate) struct InitArguments {
     #[command(flatten)]
-    store: StoreArguments,
+    store: TierArguments,
     /// The epoch, 1 to 32767; above every epoch that any store of this system ever granted in
     #[arg(long, value_name = "N", default_value = "1", value_parser = epoch)]
     epoch: Epoch,

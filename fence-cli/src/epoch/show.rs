@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 use super::witness::{Database, WitnessArguments};
 use crate::exit::{Ending, Failure, chain};
 use crate::say;
-use crate::store::StoreArguments;
+use crate::store::TierArguments;
 
 /// Which store, and which witnesses.
 #[derive(Debug, Args)]
 pub(crate) struct ShowArguments {
     #[command(flatten)]
-    store: StoreArguments,
+    store: TierArguments,
     #[command(flatten)]
     witnesses: WitnessArguments,
     /// Say it as JSON

@@ -8,13 +8,13 @@ use fence_lock::{AcquireError, AttendError, Witness as _};
 use super::witness::WitnessArguments;
 use crate::exit::{Ending, Failure};
 use crate::say;
-use crate::store::StoreArguments;
+use crate::store::TierArguments;
 
 /// Which store, and which witnesses.
 #[derive(Debug, Args)]
 pub(crate) struct WatchArguments {
     #[command(flatten)]
-    store: StoreArguments,
+    store: TierArguments,
     #[command(flatten)]
     witnesses: WitnessArguments,
     /// Look once, and end

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use fence_core::{ClassName, Key, Ttl};
+use fence_core::{ClassName, Key, TierName, Ttl};
 use fence_lock::{AcquireError, HoldAll, Keys, OpenError, Release, Session};
 
 use crate::exit::{self, Ending, Failure};
@@ -52,12 +52,15 @@ pub(crate) struct HoldArguments {
     /// How long to wait for the lock, such as 30s; at least 1s. Without it, for as long as it takes
     #[arg(long, value_name = "TIME", value_parser = time)]
     wait: Option<Duration>,
-    /// How long the lock outlives this process when it dies: 2s to 3600s
-    #[arg(long, value_name = "TIME", default_value_t)]
-    ttl: Ttl,
+    /// How long the lock outlives this process when it dies: 2s to 3600s [default: that of the class in fence.toml, or 10s]
+    #[arg(long, value_name = "TIME")]
+    ttl: Option<Ttl>,
     /// First raise the mark in this database that the guard protects: postgresql://USER@HOST/NAME. Repeat it for more
     #[arg(long, value_name = "URL")]
     raise: Vec<String>,
+    /// The tier that grants the lock [default: that of the class in fence.toml]
+    #[arg(long, value_name = "TIER")]
+    tier: Option<TierName>,
     #[command(flatten)]
     store: StoreArguments,
     /// The command, and its arguments
@@ -140,8 +143,12 @@ enum Waited {
 }
 
 async fn opened(arguments: &HoldArguments) -> Result<Session, Failure> {
-    let store = arguments.store.open().await?;
-    let session = Session::open(store.locks_with(), arguments.ttl).await;
+    let (place, ttl) = arguments
+        .store
+        .of_class(&arguments.class, arguments.tier.as_ref())?;
+    let store = place.open().await?;
+    let ttl = arguments.ttl.or(ttl).unwrap_or_default();
+    let session = Session::open(store.locks_with(), ttl).await;
     session.map_err(|error| match error {
         OpenError::Store(_) | OpenError::TooLate => Failure::service(error),
         _ => Failure::usage(error),

@@ -12,6 +12,7 @@ mod output;
 mod pg;
 mod risks;
 mod selection;
+mod tiers;
 mod timeline;
 mod tls;
 mod token;
