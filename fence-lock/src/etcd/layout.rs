@@ -90,6 +90,21 @@ impl Layout {
         attempt.keys().iter().map(of).collect()
     }
 
+    /// What a key is about. No class, key or grant is written with a `/`, so that the number of parts tells, and never a name: a
+    /// grant may be called `held`.
+    pub(super) fn kind(&self, key: &[u8]) -> LockKeyKind {
+        let Some(under) = key.strip_prefix(self.locks().as_bytes()) else {
+            return LockKeyKind::Other;
+        };
+        let parts: Vec<&[u8]> = under.split(|byte| *byte == b'/').collect();
+        match parts[..] {
+            [_, _, b"held"] => LockKeyKind::Held,
+            [_, _, b"released"] => LockKeyKind::Released,
+            [_, _, b"queue", _] => LockKeyKind::Queued,
+            _ => LockKeyKind::Other,
+        }
+    }
+
     /// The key that is there once an attempt was given up: one for all of its locks, under the first.
     pub(super) fn cancelled(&self, attempt: &Attempt) -> String {
         self.lock(attempt.class(), attempt.keys().first())
@@ -120,28 +135,15 @@ impl LockKeys {
     }
 }
 
-/// What a key under `lock/` is about.
+/// What a key of a store is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LockKeyKind {
     Held,
     Released,
     /// A place in the queue.
     Queued,
+    /// Nothing of who holds and who waits.
     Other,
-}
-
-impl LockKeyKind {
-    pub(super) fn of(key: &[u8]) -> LockKeyKind {
-        if key.ends_with(b"/held") {
-            LockKeyKind::Held
-        } else if key.ends_with(b"/released") {
-            LockKeyKind::Released
-        } else if key.rsplit(|byte| *byte == b'/').nth(1) == Some(b"queue") {
-            LockKeyKind::Queued
-        } else {
-            LockKeyKind::Other
-        }
-    }
 }
 
 /// The value of `held`, of a place in the queue and of a cancellation: one grant, or the attempt at one.
@@ -265,6 +267,26 @@ mod tests {
             let same = class == other_class && key == other_key;
             let (one, other) = (under(&class, &key), under(&other_class, &other_key));
             proptest::prop_assert_eq!(other.starts_with(&one), same);
+        }
+    }
+
+    #[test]
+    fn what_a_key_is_about_no_name_in_it_decides() {
+        let layout = Layout::new("fence");
+        let class = ClassName::new("held").unwrap();
+        for name in ["held", "released", "queue", "cancel", "lock"] {
+            let lock = layout.lock(&class, &Key::text(name).unwrap());
+            let grant = GrantId::new(name).unwrap();
+            for (key, kind) in [
+                (lock.held(), LockKeyKind::Held),
+                (lock.released(), LockKeyKind::Released),
+                (lock.place(&grant), LockKeyKind::Queued),
+                (lock.cancelled(&grant), LockKeyKind::Other),
+                (layout.class(&class), LockKeyKind::Other),
+                (format!("other/{}", lock.held()), LockKeyKind::Other),
+            ] {
+                assert_eq!(layout.kind(key.as_bytes()), kind, "{key}");
+            }
         }
     }
 

@@ -31,7 +31,7 @@ impl EtcdStore {
         let read = self.get(self.inner.layout.locks(), Some(all)).await?;
         let mut found: BTreeMap<(ClassName, Key), Found> = BTreeMap::new();
         for kv in read.kvs() {
-            let kind = LockKeyKind::of(kv.key());
+            let kind = self.inner.layout.kind(kv.key());
             if !matches!(kind, LockKeyKind::Held | LockKeyKind::Queued) {
                 continue;
             }

@@ -203,7 +203,7 @@ impl GrantWatch {
         let Some(kv) = event.kv() else { return Ok(()) };
         let revision = kv.mod_revision();
         let layout = &self.store.inner.layout;
-        match (event.event_type(), LockKeyKind::of(kv.key())) {
+        match (event.event_type(), layout.kind(kv.key())) {
             (EventType::Put, _) if kv.key() == layout.epoch().as_bytes() => {
                 let record: EpochRecord = decode(kv.key(), kv.value())?;
                 self.epoch = Some(record.epoch);

@@ -214,3 +214,30 @@ async fn a_grant_at_the_key_of_another_lock_excludes_nobody_and_is_not_told_as_o
     let chain = format!("{error:?}");
     assert!(chain.contains(&wrong) && chain.contains(&right), "{chain}");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_waiter_whose_grant_is_called_held_is_a_waiter() {
+    let prefix = fresh_prefix();
+    let store = store_in(&prefix).await;
+    let session = session(&store).await;
+    let mut watch = store.watch_grants().await.unwrap();
+    // A client in another language may call its attempts what it likes.
+    let record = format!(
+        r#"{{"class":"{}","key":"acct-1","grant_id":"held","session":"{}"}}"#,
+        class(),
+        session.id()
+    );
+    let place = format!("{prefix}/lock/{}/acct-1/queue/held", class());
+    raw().await.put(place.as_str(), record, None).await.unwrap();
+    let locks = store.locks().await.unwrap();
+    assert_eq!((locks.len(), &locks[0].held), (1, &None), "{locks:?}");
+    assert_eq!(locks[0].waiting[0].grant_id.as_str(), "held");
+
+    raw().await.delete(place.as_str(), None).await.unwrap();
+    let hold = session.acquire(&class(), &key("acct-1")).await.unwrap();
+    // Neither its coming nor its going was told as a grant's.
+    let GrantEvent::Granted { grant_id, .. } = next(&mut watch).await else {
+        panic!("no grant")
+    };
+    assert_eq!(grant_id, *hold.grant_id());
+}
