@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use etcd_client::{EventType, GetOptions, WatchOptions};
 use fence_core::Ttl;
-use fence_lock::{AcquireError, EtcdStore, FRESH_FOR, Session};
+use fence_lock::{AcquireError, EtcdStore, FRESH_FOR, Hold, Session};
+use tokio::task::JoinHandle;
 
-use crate::proxy::Proxy;
+use crate::proxy::{Connection, Proxy};
 use crate::support::{class, endpoint, fresh_prefix, key, raw, session, store_at, store_in};
 
 /// How many bytes are a whole transaction or its answer, and not what keeps a connection alive.
@@ -78,6 +79,40 @@ async fn revision() -> i64 {
         .revision()
 }
 
+/// An acquisition of the lock acct-1, under way.
+fn acquiring(session: &Session) -> JoinHandle<Result<Hold, AcquireError>> {
+    let session = session.clone();
+    tokio::spawn(async move { session.acquire(&class(), &key("acct-1")).await })
+}
+
+/// Ends the connection on which a request of the acquisition lies, waits until the attempt was given up over another one, and only
+/// then lets the request through.
+async fn given_up_first(path: &Connection, acquiring: JoinHandle<Result<Hold, AcquireError>>, prefix: &str) {
+    path.holds_requests(REQUEST).await;
+    let from = revision().await;
+    // It is lost to the holder, not to etcd.
+    path.cut();
+    let error = acquiring.await.unwrap().unwrap_err();
+    assert!(matches!(error, AcquireError::Store(_)), "{error:?}");
+    put_of(prefix, "/cancel/", from + 1).await;
+    let before = path.answered();
+    path.release_requests();
+    path.has_answered(before + ANSWER).await;
+}
+
+/// Waits for the outcome of an acquisition.
+async fn outcome_of(acquiring: JoinHandle<Result<Hold, AcquireError>>) -> Result<Hold, AcquireError> {
+    tokio::time::timeout(Duration::from_secs(20), acquiring)
+        .await
+        .expect("an outcome within 20 s")
+        .unwrap()
+}
+
+async fn revoke(session: &Session) {
+    let lease = i64::from_str_radix(session.id().as_str(), 16).unwrap();
+    raw().await.lease_revoke(lease).await.unwrap();
+}
+
 async fn takes_it_at_once(store: &EtcdStore) {
     let next = session(store).await;
     let hold = next
@@ -93,24 +128,9 @@ async fn a_given_up_grant_that_was_on_its_way_never_lands() {
     let direct = store_in(&prefix).await;
     let proxy = Proxy::to(&endpoint().await).await;
     let session = through(&proxy, &prefix).await;
-    let from = revision().await;
     let path = proxy.connection(0);
     path.hold_requests();
-    let acquiring = tokio::spawn({
-        let session = session.clone();
-        async move { session.acquire(&class(), &key("acct-1")).await }
-    });
-    path.holds_requests(REQUEST).await;
-
-    // The connection is lost to the holder, not to etcd. The attempt is given up over another one …
-    path.cut();
-    let error = acquiring.await.unwrap().unwrap_err();
-    assert!(matches!(error, AcquireError::Store(_)), "{error:?}");
-    put_of(&prefix, "/cancel/", from + 1).await;
-    // … and only then the grant's transaction gets through.
-    let before = path.answered();
-    path.release_requests();
-    path.has_answered(before + ANSWER).await;
+    given_up_first(&path, acquiring(&session), &prefix).await;
     assert_eq!(in_the_way(&prefix).await, Vec::<String>::new());
     takes_it_at_once(&direct).await;
     session.close().await.unwrap();
@@ -127,26 +147,14 @@ async fn a_given_up_place_that_was_on_its_way_is_never_taken() {
         .unwrap();
     let proxy = Proxy::to(&endpoint().await).await;
     let session = through(&proxy, &prefix).await;
-    let from = revision().await;
     let path = proxy.connection(0);
     // It is told that the lock is held, and what it asks for then lies on the path: a place in the queue.
     path.hold_answers();
-    let acquiring = tokio::spawn({
-        let session = session.clone();
-        async move { session.acquire(&class(), &key("acct-1")).await }
-    });
+    let acquiring = acquiring(&session);
     path.holds_answers(ANSWER).await;
     path.hold_requests();
     path.release_answers();
-    path.holds_requests(REQUEST).await;
-
-    path.cut();
-    let error = acquiring.await.unwrap().unwrap_err();
-    assert!(matches!(error, AcquireError::Store(_)), "{error:?}");
-    put_of(&prefix, "/cancel/", from + 1).await;
-    let before = path.answered();
-    path.release_requests();
-    path.has_answered(before + ANSWER).await;
+    given_up_first(&path, acquiring, &prefix).await;
     let held = format!("{prefix}/lock/paydb.account/acct-1/held");
     assert_eq!(in_the_way(&prefix).await, [held]);
     let _ = hold.release().await.unwrap();
@@ -196,15 +204,9 @@ async fn a_waiter_that_gives_up_leaves_the_queue() {
         format!("the lock was not granted within {after:?}")
     );
     // Whoever comes now stands first, and the one who gave up is never granted.
-    let next = tokio::spawn({
-        let next = waiter.clone();
-        async move { next.acquire(&class(), &key("acct-1")).await.unwrap() }
-    });
+    let next = acquiring(&waiter);
     let _ = hold.release().await.unwrap();
-    let next = tokio::time::timeout(Duration::from_secs(20), next)
-        .await
-        .unwrap()
-        .unwrap();
+    let next = outcome_of(next).await.unwrap();
     assert_eq!(
         store
             .holder(&class(), &key("acct-1"))
@@ -236,19 +238,12 @@ async fn a_waiter_whose_lease_ends_in_the_queue_is_handed_nothing() {
     let hold = holder.acquire(&class(), &key("acct-1")).await.unwrap();
     let waiter = Session::open(store.clone(), long()).await.unwrap();
     let from = revision().await;
-    let waiting = tokio::spawn({
-        let waiter = waiter.clone();
-        async move { waiter.acquire(&class(), &key("acct-1")).await }
-    });
+    let waiting = acquiring(&waiter);
     put_of(&prefix, "/queue/", from + 1).await;
-    let lease = i64::from_str_radix(waiter.id().as_str(), 16).unwrap();
-    raw().await.lease_revoke(lease).await.unwrap();
+    revoke(&waiter).await;
     // The waiter does not know: its next keepalive is many seconds away.
     let _ = hold.release().await.unwrap();
-    let outcome = tokio::time::timeout(Duration::from_secs(15), waiting)
-        .await
-        .unwrap()
-        .unwrap();
+    let outcome = outcome_of(waiting).await;
     assert!(matches!(outcome, Err(AcquireError::SessionOver)), "{outcome:?}");
     takes_it_at_once(&store).await;
 }
@@ -264,19 +259,13 @@ async fn a_waiter_whose_place_goes_with_the_holder_is_handed_nothing() {
         .unwrap();
     let waiter = session(&store).await;
     let from = revision().await;
-    let waiting = tokio::spawn({
-        let waiter = waiter.clone();
-        async move { waiter.acquire(&class(), &key("acct-1")).await }
-    });
+    let waiting = acquiring(&waiter);
     put_of(&prefix, "/queue/", from + 1).await;
     // Somebody clears the lock away, waiters and all, in one step.
     let all = etcd_client::DeleteOptions::new().with_prefix();
     let lock = format!("{prefix}/lock/paydb.account/acct-1/");
     raw().await.delete(lock, Some(all)).await.unwrap();
-    let outcome = tokio::time::timeout(Duration::from_secs(15), waiting)
-        .await
-        .unwrap()
-        .unwrap();
+    let outcome = outcome_of(waiting).await;
     assert!(matches!(outcome, Err(AcquireError::SessionOver)), "{outcome:?}");
     takes_it_at_once(&store).await;
 }
@@ -290,19 +279,15 @@ async fn a_grant_whose_lease_died_before_its_answer_came_is_not_handed_out() {
     let from = revision().await;
     let path = proxy.connection(0);
     path.hold_answers();
-    let acquiring = tokio::spawn({
-        let late = late.clone();
-        async move { late.acquire(&class(), &key("acct-1")).await }
-    });
+    let acquiring = acquiring(&late);
     put_of(&prefix, "/held", from + 1).await;
-    let lease = i64::from_str_radix(late.id().as_str(), 16).unwrap();
-    raw().await.lease_revoke(lease).await.unwrap();
+    revoke(&late).await;
     let next = session(&direct).await;
     let hold = next.acquire(&class(), &key("acct-1")).await.unwrap();
     // What a quick answer says is believed.
     tokio::time::sleep(FRESH_FOR).await;
     path.release_answers();
-    let outcome = acquiring.await.unwrap();
+    let outcome = outcome_of(acquiring).await;
     assert!(matches!(outcome, Err(AcquireError::NotConfirmed)), "{outcome:?}");
     // And the giving up that follows takes nothing from the one who holds now.
     late.close().await.unwrap();
