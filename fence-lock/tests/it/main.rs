@@ -19,5 +19,6 @@ mod proxy;
 mod reaching;
 mod requests;
 mod running;
+mod secure;
 mod support;
 mod witness;

@@ -1,154 +1,18 @@
 //! How the stores are reached: several members, TLS, a user and password.
 
-use std::path::Path;
 use std::time::Duration;
 
-use etcd_client::{Certificate, Client, ConnectOptions, Permission, PermissionType, TlsOptions};
 use fence_core::{Epoch, Ttl};
 use fence_lock::{
     ConnectError, EtcdOptions, EtcdStore, PostgresStore, Session, StoreError, Tls, VersionWarning,
 };
-use pause_kit::services::{Child, ProcessSpec, Services, free_port, locate};
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use pause_kit::services::free_port;
+use rcgen::{Issuer, KeyPair};
 
+use crate::secure::{Secure, authority, certificate};
 use crate::support::{
-    class, database, endpoint, etcd_version, fresh_prefix, key, postgres, psql, services, session, store_in,
-    tier,
+    class, database, endpoint, etcd_version, fresh_prefix, key, postgres, psql, session, store_in, tier,
 };
-
-/// An authority, and its certificate in PEM.
-fn authority() -> (Issuer<'static, KeyPair>, String) {
-    let key = KeyPair::generate().unwrap();
-    let mut params = CertificateParams::new(Vec::<String>::new()).unwrap();
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let certificate = params.self_signed(&key).unwrap();
-    (Issuer::new(params, key), certificate.pem())
-}
-
-/// A certificate for a name, and its key, in PEM.
-fn certificate(issuer: &Issuer<'static, KeyPair>, name: &str) -> (String, String) {
-    let key = KeyPair::generate().unwrap();
-    let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
-    let certificate = params.signed_by(&key, issuer).unwrap();
-    (certificate.pem(), key.serialize_pem())
-}
-
-/// An etcd that speaks nothing but TLS, to clients with a certificate of its authority.
-struct Secure {
-    _services: Services,
-    _process: Child,
-    endpoint: String,
-    ca: String,
-    client: (String, String),
-}
-
-impl Secure {
-    async fn start() -> Secure {
-        let services = services().await;
-        let (issuer, ca) = authority();
-        let (server, client) = (certificate(&issuer, "localhost"), certificate(&issuer, "holder"));
-        let file = |name: &str, text: &str| {
-            let path = services.folder().join(name);
-            std::fs::write(&path, text).unwrap();
-            path.display().to_string()
-        };
-        let files = [
-            file("ca.pem", &ca),
-            file("server.pem", &server.0),
-            file("server.key", &server.1),
-        ];
-        let (port, peer) = (free_port().unwrap(), free_port().unwrap());
-        let endpoint = format!("https://localhost:{port}");
-        let process = services
-            .spawn(etcd_with_tls(services.folder(), port, peer, &files))
-            .await
-            .unwrap();
-        let secure = Secure {
-            _services: services,
-            _process: process,
-            endpoint,
-            ca,
-            client,
-        };
-        for _ in 0..600 {
-            let asked = tokio::time::timeout(Duration::from_secs(1), secure.root(None)).await;
-            if let Ok(Ok(mut client)) = asked
-                && client.get("any", None).await.is_ok()
-            {
-                return secure;
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        panic!("etcd does not answer: {}", secure._process.tail());
-    }
-
-    fn tls(&self) -> Tls {
-        let (certificate, key) = self.client.clone();
-        Tls::new()
-            .ca_certificate(self.ca.clone())
-            .identity(certificate, key)
-    }
-
-    fn options(&self, prefix: &str) -> EtcdOptions {
-        EtcdOptions::new(&[&self.endpoint], prefix, tier()).tls(self.tls())
-    }
-
-    async fn root(&self, user: Option<(&str, &str)>) -> Result<Client, etcd_client::Error> {
-        let (certificate, key) = &self.client;
-        let tls = TlsOptions::new()
-            .ca_certificate(Certificate::from_pem(&self.ca))
-            .identity(etcd_client::Identity::from_pem(certificate, key));
-        let mut options = ConnectOptions::new().with_tls(tls);
-        if let Some((name, password)) = user {
-            options = options.with_user(name, password);
-        }
-        Client::connect([&self.endpoint], Some(options)).await
-    }
-
-    /// Asks for users and passwords from now on: root, and one who may use what lies under `prefix`.
-    async fn require_users(&self, prefix: &str) {
-        let mut root = self.root(None).await.unwrap();
-        root.user_add("root", "root-secret", None).await.unwrap();
-        root.role_add("root").await.unwrap();
-        root.user_grant_role("root", "root").await.unwrap();
-        root.user_add("holder", "holder-secret", None).await.unwrap();
-        root.role_add("locks").await.unwrap();
-        let all = Permission::new(PermissionType::Readwrite, format!("{prefix}/")).with_prefix();
-        root.role_grant_permission("locks", all).await.unwrap();
-        root.user_grant_role("holder", "locks").await.unwrap();
-        root.auth_enable().await.unwrap();
-    }
-}
-
-fn etcd_with_tls(folder: &Path, port: u16, peer: u16, files: &[String; 3]) -> ProcessSpec {
-    let [ca, certificate, key] = files;
-    ProcessSpec::new("etcd-tls", locate::etcd().unwrap())
-        .args([
-            "--name=own",
-            "--heartbeat-interval=50",
-            "--election-timeout=250",
-            "--client-cert-auth",
-        ])
-        .args([
-            format!("--data-dir={}", folder.join("tls").display()),
-            format!("--listen-client-urls=https://127.0.0.1:{port}"),
-            format!("--advertise-client-urls=https://localhost:{port}"),
-            format!("--listen-peer-urls=http://127.0.0.1:{peer}"),
-            format!("--initial-advertise-peer-urls=http://127.0.0.1:{peer}"),
-            format!("--initial-cluster=own=http://127.0.0.1:{peer}"),
-            format!("--trusted-ca-file={ca}"),
-            format!("--cert-file={certificate}"),
-            format!("--key-file={key}"),
-        ])
-        .env(
-            "ETCD_UNSUPPORTED_ARCH",
-            if cfg!(target_arch = "aarch64") {
-                "arm64"
-            } else {
-                ""
-            },
-        )
-}
 
 fn words(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
@@ -167,17 +31,17 @@ async fn etcd_is_reached_under_tls_with_a_certificate_and_a_user_and_in_no_lesse
     store.init(Epoch::FIRST, "a test").await.unwrap();
 
     let strangers = Tls::new().ca_certificate(authority().1);
-    let (certificate, key_pem) = etcd.client.clone();
+    let (certificate, key_pem) = etcd.client();
     for (what, tls) in [
         (
             "an authority of somebody else's",
             strangers.identity(certificate, key_pem),
         ),
         ("the machine's authorities", Tls::new()),
-        ("no certificate", Tls::new().ca_certificate(etcd.ca.clone())),
+        ("no certificate", Tls::new().ca_certificate(etcd.ca())),
         ("another name", etcd.tls().server_name("db.example")),
     ] {
-        let options = EtcdOptions::new(&[&etcd.endpoint], "p", tier()).tls(tls);
+        let options = EtcdOptions::new(&[etcd.endpoint()], "p", tier()).tls(tls);
         let error = EtcdStore::connect_with(options)
             .await
             .err()
@@ -187,12 +51,12 @@ async fn etcd_is_reached_under_tls_with_a_certificate_and_a_user_and_in_no_lesse
             "{what}: {error:?}"
         );
     }
-    let plain = etcd.endpoint.replace("https", "http");
-    let mixed = EtcdOptions::new(&[&plain, &etcd.endpoint], "p", tier());
+    let plain = etcd.endpoint().replace("https", "http");
+    let mixed = EtcdOptions::new(&[plain, etcd.endpoint()], "p", tier());
     let error = EtcdStore::connect_with(mixed).await.unwrap_err();
     assert!(matches!(error, ConnectError::NotAllTls { .. }), "{error:?}");
 
-    etcd.require_users("p").await;
+    etcd.require_users("p/").await;
     // Without a user etcd takes the certificate's name for one, and knows nobody of that name.
     let error = EtcdStore::connect_with(etcd.options("p")).await.unwrap_err();
     assert!(words(&error).contains("permission denied"), "{}", words(&error));

@@ -77,8 +77,9 @@ fn legs() -> Vec<Leg> {
         says,
         server,
     };
-    let (etcd, woken, polling, pooled) = (
+    let (etcd, secure, woken, polling, pooled) = (
         "the_store_on_etcd_conforms",
+        "the_store_on_etcd_conforms_under_tls_with_a_user",
         "the_store_on_postgresql_conforms",
         "the_store_on_postgresql_conforms_when_it_polls",
         "the_store_on_postgresql_conforms_behind_a_pooler",
@@ -86,7 +87,9 @@ fn legs() -> Vec<Leg> {
     vec![
         leg("memory", "the_store_in_memory_conforms", "memory:", None),
         leg("etcd 3.4", etcd, "etcd 3.4.", None),
-        leg("etcd 3.6", etcd, "etcd 3.6.", Some(etcd_36)),
+        leg("etcd 3.6", etcd, "etcd 3.6.", Some(etcd_36.clone())),
+        leg("etcd 3.4, TLS", secure, "etcd 3.4.", None),
+        leg("etcd 3.6, TLS", secure, "etcd 3.6.", Some(etcd_36)),
         leg("PostgreSQL 15, woken", woken, "PostgreSQL 15.", None),
         leg("PostgreSQL 15, polling", polling, "PostgreSQL 15.", None),
         leg("PostgreSQL 15, pooled", pooled, "PostgreSQL 15.", None),

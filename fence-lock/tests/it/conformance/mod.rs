@@ -25,7 +25,14 @@ async fn the_store_in_memory_conforms() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_store_on_etcd_conforms() {
-    conforms(&format!("etcd {}", etcd_version().await), &etcd::EtcdBench).await;
+    let store = format!("etcd {}", etcd_version().await);
+    conforms(&store, &etcd::EtcdBench::Shared).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_store_on_etcd_conforms_under_tls_with_a_user() {
+    let store = format!("etcd {}, under TLS with a user", etcd_version().await);
+    conforms(&store, &etcd::EtcdBench::secure().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
