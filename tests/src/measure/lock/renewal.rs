@@ -14,6 +14,11 @@ const HOLDS: usize = 10_000;
 /// How long the keepalives are counted; a shorter while in a trial.
 const MINUTE: Duration = Duration::from_secs(60);
 
+/// What a process sends besides, however many holds it has: every 10 s it looks at the store and writes a link of its lineage,
+/// in three messages.
+const LINK_EVERY: Duration = Duration::from_secs(10);
+const LINK: f64 = 3.0;
+
 pub(crate) fn lock_renewal() -> Result<Figure, Failure> {
     block_on(run())
 }
@@ -48,11 +53,12 @@ async fn run() -> Result<Figure, Failure> {
     crowded.close().await?;
     lonely.close().await?;
     let same = (with_many - with_one).abs() <= 1.0 && with_one > 0.0;
+    let links = while_counted.as_secs_f64() / LINK_EVERY.as_secs_f64() + 1.0;
     Ok(Figure {
         line: format!(
             "{holds} holds on one session: {with_many} keepalive messages a minute, {with_one} with one hold, read at the server"
         ),
-        reached: same && others == 0.0 && live == holds && holds >= HOLDS && tried.is_none(),
+        reached: same && others <= links * LINK && live == holds && holds >= HOLDS && tried.is_none(),
     })
 }
 
