@@ -30,7 +30,7 @@ impl EtcdStore {
         if asked > most {
             return Err(AcquireError::TooManyKeys { asked, most });
         }
-        let mut place = None;
+        let (mut place, mut line) = (None, None);
         loop {
             let in_force = self.in_force().await?;
             let asked = BootClock.now();
@@ -50,7 +50,10 @@ impl EtcdStore {
                     }
                     return self.confirm(attempt, minted).await;
                 }
-                Turn::Queued(since) => place = Some(since),
+                Turn::Queued(since) => {
+                    place = Some(since);
+                    line.get_or_insert_with(|| self.in_line(attempt));
+                }
                 Turn::Again => {}
             }
             if let Some(since) = place {
@@ -77,13 +80,17 @@ impl EtcdStore {
         }
     }
 
-    /// The grant's transaction; without a place in the queue, and where it cannot grant, one more that takes a place.
+    /// The grant's transaction; without a place in the queue, and where it cannot grant, one more that takes a place. Where others
+    /// of this process wait, that one alone.
     async fn try_grant(
         &self,
         attempt: &Attempt,
         in_force: &InForce,
         place: Option<i64>,
     ) -> Result<Turn, AcquireError> {
+        if place.is_none() && self.waits_already(attempt) {
+            return self.enqueue(attempt, in_force).await;
+        }
         let seen = self.inner.seen.load(Ordering::SeqCst);
         attempt.sending();
         let answer = self

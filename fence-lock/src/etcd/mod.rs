@@ -11,6 +11,7 @@ mod epoch;
 mod grant;
 mod layout;
 mod lease;
+mod lines;
 mod look;
 mod present;
 mod queue;
@@ -143,6 +144,8 @@ struct Shared {
     /// What this process remembers of the store.
     memory: Mutex<Option<StoreMemory>>,
     doubt: check::Doubt,
+    /// What this process waits for.
+    lines: lines::Lines,
 }
 
 /// The store was not opened.
@@ -226,6 +229,7 @@ impl EtcdStore {
                 seen: AtomicU64::new(0),
                 memory: Mutex::new(None),
                 doubt: check::Doubt::new(),
+                lines: lines::Lines::default(),
             }),
         };
         match store.look_again().await {

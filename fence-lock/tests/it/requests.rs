@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fence_core::{Epoch, Ttl};
-use fence_lock::{EtcdStore, Session};
+use fence_lock::{EtcdStore, Release, Session};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -99,6 +99,40 @@ async fn a_hand_over_costs_the_release_and_one_transaction_of_the_waiter() {
         (2 * HAND_OVERS..3 * HAND_OVERS).contains(&cost),
         "{HAND_OVERS} hand-overs cost {cost} requests"
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_comes_to_a_lock_that_its_process_waits_for_takes_a_place_at_once() {
+    let services = services().await;
+    let endpoint = services.etcd("lock").unwrap().endpoint();
+    let store = store_at(&endpoint, &fresh_prefix()).await;
+    store.init(Epoch::FIRST, "a test").await.unwrap();
+    let session = quiet(&store).await;
+    let hold = session.acquire(&class(), &key("acct-1")).await.unwrap();
+    let mut waiting = Vec::new();
+    let mut costs = Vec::new();
+    for watchers in [2, 4, 6] {
+        let before = answered(&endpoint).await;
+        let session = session.clone();
+        waiting.push(tokio::spawn(async move {
+            let hold = session.acquire(&class(), &key("acct-1")).await.unwrap();
+            hold.release().await.unwrap()
+        }));
+        until_watched(&endpoint, watchers).await;
+        costs.push(answered(&endpoint).await - before);
+    }
+    // The first asks for the lock, takes a place, and looks who is ahead.
+    assert_eq!(costs, [3, 2, 2]);
+    let _ = hold.release().await.unwrap();
+    for waiting in waiting {
+        assert_eq!(waiting.await.unwrap(), Release::Released);
+    }
+    // Nobody waits any more, so that the lock is asked for again, and no place is taken. (With a look, as above.)
+    let before = answered(&endpoint).await;
+    let hold = session.acquire(&class(), &key("acct-1")).await.unwrap();
+    let cost = answered(&endpoint).await - before;
+    assert!((1..=2).contains(&cost), "it cost {cost} requests");
+    let _ = hold.release().await.unwrap();
 }
 
 /// Waits until there are so many watchers at a server.
