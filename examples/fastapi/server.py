@@ -11,8 +11,10 @@ import re
 
 import psycopg
 import uvicorn
-from fastapi import Body, Depends, FastAPI, HTTPException, Path, Request, Response
+from fastapi import Body, Depends, FastAPI, Path, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
 
 app = FastAPI()
 FIELD = re.compile(r'"([1-9][0-9]{0,18})"; *grant="([A-Za-z0-9._:-]{1,64})"', re.ASCII)  # the fence
@@ -25,13 +27,11 @@ PROBLEMS = {
 }
 
 
-def claim(request: Request, order: int = Path(gt=0, lt=2**63)):
-    """What the request claims: one field, whole, or none of it."""
+def claim(request: Request, order: int = Path(gt=0, lt=2**63)):  # what the request claims: one field, whole, or none of it
     fields = request.headers.getlist("Fencing-Token")  # the fence
-    if not fields:  # the fence
-        raise HTTPException(428, ("missing-token", "send the token of your grant as Fencing-Token"))  # the fence
-    if len(fields) > 1:  # the fence
-        raise HTTPException(400, ("more-than-one", "send one Fencing-Token"))  # the fence
+    if len(fields) != 1:  # the fence
+        status, kind = (400, "more-than-one") if fields else (428, "missing-token")  # the fence
+        raise HTTPException(status, (kind, "send the token of your grant as Fencing-Token, once"))  # the fence
     if (found := FIELD.fullmatch(fields[0])) is None:  # the fence
         raise HTTPException(400, ("malformed", 'Fencing-Token is "TOKEN";grant="GRANT-ID"'))  # the fence
     return str(order), found[1], found[2]
@@ -53,8 +53,7 @@ def fence(claim=Depends(claim)):
 
 @app.put("/orders/{order}")
 def write(order: int, claim=Depends(claim), state: str = Body(embed=True)):
-    # One transaction: committed at the end of the block, rolled back by whatever is raised in it.
-    with connect() as db:
+    with connect() as db:  # one transaction: committed at its end, rolled back by whatever is raised in it
         db.execute("SELECT fence.admit('shop.order', %s, %s, %s)", claim)  # the fence
         written = db.execute("UPDATE orders SET state = %s WHERE id = %s", (state, order)).rowcount
     if not written:
@@ -62,12 +61,11 @@ def write(order: int, claim=Depends(claim), state: str = Body(embed=True)):
     return {"written": written}
 
 
-@app.exception_handler(HTTPException)
-@app.exception_handler(psycopg.Error)
-def refused(request: Request, error: HTTPException | psycopg.Error):
-    if isinstance(error, HTTPException):
-        status = error.status_code
-        kind, told = error.detail if isinstance(error.detail, tuple) else (None, error.detail)
+def refused(request: Request, error: HTTPException | RequestValidationError | psycopg.Error):
+    if isinstance(error, RequestValidationError):
+        status, kind, told = 422, None, error.errors()[0]["msg"]
+    elif isinstance(error, HTTPException):
+        status, (kind, told) = error.status_code, error.detail if isinstance(error.detail, tuple) else (None, error.detail)
     else:
         logging.error("%s", error)  # Its first line is told at most: DETAIL holds the mark, and the rest is not for strangers.
         status, kind = PROBLEMS.get(error.sqlstate, (500, "unknown-outcome"))
@@ -76,4 +74,6 @@ def refused(request: Request, error: HTTPException | psycopg.Error):
     return JSONResponse(problem, status, {"Retry-After": "1"} if status == 503 else None, "application/problem+json")
 
 
+for kind in (HTTPException, RequestValidationError, psycopg.Error):
+    app.add_exception_handler(kind, refused)
 uvicorn.run(app, host="127.0.0.1", port=int(os.environ["PORT"]), log_level="warning")

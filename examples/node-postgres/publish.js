@@ -33,6 +33,7 @@ async function publish(db, { token, grant }, number) {
 async function main() {
   const hold = await take({ etcd, prefix, tier: 'entity', ttl: Number.parseInt(ttl, 10), className: CLASS, key: document });
   const db = new Client({ connectionString: databaseUrl });
+  db.on('error', (error) => console.error(error.message)); // a lost connection that nobody hears of ends the process, and leaves the lock
   await db.connect();
   try {
     await gate('after-grant');

@@ -8,12 +8,14 @@ use fence_pg::{GuardError, IdempotentRequest};
 use sqlx::PgPool;
 
 use super::metrics::Metrics;
+use super::turns::{Turn, Turns};
 
 /// The state of the service.
 #[derive(Clone, Debug)]
 pub(super) struct App {
     pub(super) pool: PgPool,
     pub(super) metrics: Metrics,
+    pub(super) turns: Turns,
 }
 
 /// For what is read, and for accounts, whose making nothing guards.
@@ -34,6 +36,7 @@ impl FromRef<App> for Ledger {
         Ledger {
             pool: app.pool.clone(),
             metrics: app.metrics.clone(),
+            turns: app.turns.clone(),
         }
     }
 }
@@ -43,6 +46,7 @@ impl FromRef<App> for Ledger {
 pub(super) struct Ledger {
     pool: PgPool,
     metrics: Metrics,
+    turns: Turns,
 }
 
 impl GuardedStore for Ledger {
@@ -56,6 +60,12 @@ impl GuardedStore for Ledger {
 }
 
 impl Ledger {
+    /// Waits until a request on this claim's key may have a connection of the pool, and keeps that turn until it is dropped.
+    pub(super) async fn turn(&self, claim: &Claim) -> Result<Turn, fence_http::Problem> {
+        let turn = self.turns.take(&claim.key).await;
+        turn.ok_or_else(fence_http::Problem::blocked)
+    }
+
     /// The same for a request that may come again.
     pub(super) async fn open_once(
         &self,

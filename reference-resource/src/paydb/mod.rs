@@ -23,6 +23,9 @@
 //! little money) commits its admission all the same. A request never waits for its body inside a transaction, so what is
 //! decided is decided at the end, when all of it is there. A body is waited for 60 s, a request's head 75 s; once the
 //! service stops, a head only 1 s.
+//!
+//! Of the requests on one account 4 are at the database at a time, so that an account that is blocked leaves connections to the
+//! others; those behind them wait for 2 s at most and are then told that it is blocked.
 
 mod accounts;
 mod answer;
@@ -40,6 +43,7 @@ mod run;
 mod schema;
 mod serve;
 mod transfers;
+mod turns;
 mod work;
 
 pub use connect::ConnectError;

@@ -19,6 +19,7 @@ use super::app::App;
 use super::deadline::in_time;
 use super::metrics::Metrics;
 use super::observe::{note_class, observe};
+use super::turns::Turns;
 use super::{accounts, jobs, transfers};
 
 /// The largest body of a request, in bytes.
@@ -33,6 +34,7 @@ pub(super) fn service(pool: PgPool) -> BoxCloneSyncService<Request<Body>, Respon
     let guarded = guarded(App {
         pool,
         metrics: metrics.clone(),
+        turns: Turns::default(),
     });
     let counted = ServiceBuilder::new()
         .layer(from_fn_with_state(metrics, observe))
@@ -98,6 +100,7 @@ mod tests {
         App {
             pool: PgPool::connect_lazy("postgres://nobody@127.0.0.1:1/none").expect("an address"),
             metrics: Metrics::new(),
+            turns: Turns::default(),
         }
     }
 

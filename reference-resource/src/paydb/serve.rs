@@ -9,6 +9,8 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::response::Response;
 use axum::serve::Listener;
+use futures_util::FutureExt as _;
+use http::Version;
 use hyper::body::Incoming;
 use hyper::rt::{Sleep, Timer};
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -17,14 +19,14 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tower::ServiceExt as _;
 use tower::util::BoxCloneSyncService;
+use tower::{ServiceExt as _, service_fn};
 
 /// How long a request's head may be on its way, and so how long an HTTP/1.1 connection may be idle: longer than proxies keep
 /// theirs, 60 s.
 pub(super) const HEAD_TIME: Duration = Duration::from_secs(75);
 
-/// How long a head that has begun is still waited for once the service stops.
+/// How long a head that has begun is still waited for once the service stops, and a client of HTTP/2 that says nothing.
 const LAST_HEADS: Duration = Duration::from_secs(1);
 
 /// How HTTP/2 begins.
@@ -59,17 +61,19 @@ pub(super) async fn serve(
 async fn converse(stream: TcpStream, service: Service, mut stop: watch::Receiver<bool>, head_time: Duration) {
     let heads = HeadTimer { stop: stop.clone() };
     let mut stopped = pin!(stop.wait_for(|stop| *stop));
-    tokio::select! {
-        begun = tokio::time::timeout(head_time, version_shows(&stream)) => {
-            if !matches!(begun, Ok(Ok(()))) {
-                return;
-            }
-        }
+    let version = tokio::select! {
+        shown = tokio::time::timeout(head_time, version_shows(&stream)) => shown,
         _ = &mut stopped => return,
-    }
+    };
+    let Ok(Ok(version)) = version else { return };
     let mut builder = Builder::new(TokioExecutor::new());
     builder.http1().timer(heads).header_read_timeout(head_time);
-    let service = service.map_request(|request: Request<Incoming>| request.map(Body::new));
+    let (counter, under_way) = watch::channel(0);
+    let service = service_fn(move |request: Request<Incoming>| {
+        let counted = Counted::new(&counter);
+        let answer = service.clone().oneshot(request.map(Body::new));
+        answer.inspect(|_| drop(counted))
+    });
     let connection = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
     let mut connection = pin!(connection);
     // How a connection ended is its client's business: what was written was answered, or is unknown to it.
@@ -77,16 +81,55 @@ async fn converse(stream: TcpStream, service: Service, mut stop: watch::Receiver
         _ = connection.as_mut() => return,
         _ = &mut stopped => connection.as_mut().graceful_shutdown(),
     }
-    let _ = connection.await;
+    match version {
+        // A head is bounded by its timer.
+        Version::HTTP_11 => drop(connection.await),
+        // It says farewell, and waits for an answer to that.
+        _ => tokio::select! {
+            _ = connection => {}
+            () = quiet(under_way) => {}
+        },
+    }
+}
+
+/// A request that is under way, counted until it is dropped.
+struct Counted(watch::Sender<usize>);
+
+impl Counted {
+    fn new(counter: &watch::Sender<usize>) -> Counted {
+        counter.send_modify(|count| *count += 1);
+        Counted(counter.clone())
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.send_modify(|count| *count -= 1);
+    }
+}
+
+/// Waits until no request has been under way for [`LAST_HEADS`].
+async fn quiet(mut under_way: watch::Receiver<usize>) {
+    loop {
+        // An error means that there will be no more of them.
+        let _ = under_way.wait_for(|count| *count == 0).await;
+        tokio::select! {
+            () = tokio::time::sleep(LAST_HEADS) => return,
+            Ok(()) = under_way.changed() => {}
+        }
+    }
 }
 
 /// Waits until a connection's first bytes tell HTTP/1.1 from HTTP/2, which hyper waits for without an end.
-async fn version_shows(stream: &TcpStream) -> std::io::Result<()> {
+async fn version_shows(stream: &TcpStream) -> std::io::Result<Version> {
     let mut first = [0; PREFACE.len()];
     loop {
         let bytes = stream.peek(&mut first).await?;
-        if bytes == 0 || bytes == PREFACE.len() || first[..bytes] != PREFACE[..bytes] {
-            return Ok(());
+        if bytes == 0 || first[..bytes] != PREFACE[..bytes] {
+            return Ok(Version::HTTP_11);
+        }
+        if bytes == PREFACE.len() {
+            return Ok(Version::HTTP_2);
         }
         // What was seen stays readable: there is no event for more of it.
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -134,7 +177,6 @@ impl Sleep for HeadWait {}
 #[cfg(test)]
 mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-    use tower::service_fn;
 
     use super::*;
 
@@ -171,5 +213,31 @@ mod tests {
             let answer = String::from_utf8_lossy(&answer);
             assert_eq!(answer.matches("HTTP/1.1 200 OK").count(), answers, "{sent:?}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_client_of_http_2_that_says_nothing_holds_up_no_stop() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("its address");
+        let service = service_fn(async |_: Request<Body>| Ok(Response::new(Body::empty())));
+        let (stop, stopping) = watch::channel(false);
+        let serving = tokio::spawn(serve(
+            listener,
+            BoxCloneSyncService::new(service),
+            stopping,
+            HEAD_TIME,
+        ));
+        let mut client = TcpStream::connect(address).await.expect("a connection");
+        let settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+        client.write_all(PREFACE).await.expect("room");
+        client.write_all(&settings).await.expect("room");
+        let mut first = [0; 9];
+        client
+            .read_exact(&mut first)
+            .await
+            .expect("the service's own settings");
+        stop.send_replace(true);
+        let stopped = tokio::time::timeout(Duration::from_secs(20), serving).await;
+        stopped.expect("a stop").expect("no panic");
     }
 }

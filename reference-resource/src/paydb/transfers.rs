@@ -36,6 +36,7 @@ pub(super) async fn create(
         true => When::Later,
         false => When::Now,
     };
+    let _turn = ledger.store().turn(ledger.claim()).await?;
     match in_time(decide(&ledger, request, when)).await? {
         Decided::Replayed(replay) => {
             let (receipt, answer) = commit_in_time(async { Ok(replay.receipt().await?) }).await?;
@@ -83,6 +84,7 @@ pub(super) async fn list(
 
 /// `POST /accounts/{id}/fence`
 pub(super) async fn fence(ledger: Fenced<Ledger>) -> Result<Response, Problem> {
+    let _turn = ledger.store().turn(ledger.claim()).await?;
     let raise = async { Ok(ledger.store().raise(ledger.claim()).await?) };
     let receipt = commit_in_time(raise).await?;
     Ok(with_receipt(receipt, StatusCode::NO_CONTENT))

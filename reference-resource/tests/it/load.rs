@@ -1,10 +1,13 @@
 //! Many at once.
 
 use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use serde_json::{Value, json};
 
-use super::bench::{Bench, client, token};
+use super::bench::{Bench, client, order, problem, token, transfer, wait_for_lock};
 
 const TASKS: usize = 8;
 const TRANSFERS: usize = 25;
@@ -64,4 +67,42 @@ async fn under_load_the_ledger_holds_every_answer_and_no_other() {
     }
     assert_eq!(listed, made);
     assert_eq!(bench.transfers().await, made.len() as i64);
+}
+
+#[tokio::test]
+async fn an_account_that_is_blocked_leaves_connections_to_the_others() {
+    let (bench, paydb) = Bench::ready().await;
+    assert_eq!(paydb.fence(33).await.status(), 204);
+    let mut other = bench.client().await;
+    let holding = other.transaction().await.unwrap();
+    let mark = "SELECT FROM fence.high_water WHERE key = 'acct-1' FOR UPDATE";
+    assert_eq!(holding.query(mark, &[]).await.unwrap().len(), 1);
+    let mut blocked: FuturesUnordered<_> = (0..40)
+        .map(|number| {
+            let address = paydb.address.clone();
+            tokio::spawn(async move { transfer(&address, 33, &format!("g33:{number}"), order()).await })
+        })
+        .collect();
+    wait_for_lock(&bench).await;
+    let mut longest = Duration::ZERO;
+    let first = loop {
+        let began = Instant::now();
+        tokio::select! {
+            biased;
+            first = blocked.next() => break first.unwrap().unwrap(),
+            healthy = paydb.get("/healthz") => assert_eq!(healthy.status(), 204),
+        }
+        longest = longest.max(began.elapsed());
+    };
+    assert!(
+        longest < Duration::from_secs(1),
+        "another request took {longest:?}"
+    );
+    problem(first, 503, "fence:problem:blocked").await;
+    while let Some(answer) = blocked.next().await {
+        problem(answer.unwrap(), 503, "fence:problem:blocked").await;
+    }
+    holding.rollback().await.unwrap();
+    assert_eq!(paydb.transfer(33, "g33:0").await.status(), 201);
+    assert_eq!(bench.transfers().await, 1);
 }

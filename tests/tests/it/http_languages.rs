@@ -145,6 +145,18 @@ async fn refuses_a_late_write(service: &Service) {
     assert_eq!(whole.put("43", &[&newer], "none").await, Ok(404));
     assert_eq!(whole.put("43", &[&new], "none").await, Err(K::Stale));
 
+    // What it cannot take is answered in the same form, by whichever part of it finds out.
+    for body in ["", "{}", "[]", "{\"state\":", "{\"state\":null}"] {
+        let refused = whole.send("42", &[&newer], body.to_owned()).await;
+        let status = refused.unwrap_or_else(|kind| kind.status().as_u16());
+        assert!(
+            matches!(status, 400 | 415 | 422),
+            "{}: {body:?}: {status}",
+            service.folder
+        );
+    }
+    assert_eq!(state(&client).await, "by b2f1");
+
     // Nobody but this machine can reach it.
     let elsewhere = TcpStream::connect(("127.0.0.2", whole.port));
     assert!(elsewhere.is_err(), "{} listens everywhere", service.folder);
@@ -344,6 +356,10 @@ impl Running {
 
     async fn put(&self, order: &str, fields: &[&str], state: &str) -> Result<u16, K> {
         let body = serde_json::json!({ "state": state }).to_string();
+        self.send(order, fields, body).await
+    }
+
+    async fn send(&self, order: &str, fields: &[&str], body: String) -> Result<u16, K> {
         let request = self.http.put(self.url(order)).body(body);
         self.answer(request.header("Content-Type", "application/json"), fields)
             .await

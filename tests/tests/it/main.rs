@@ -7,6 +7,7 @@ mod audit;
 mod decisions;
 mod http_languages;
 mod languages;
+mod lost_connection;
 mod outsider;
 mod postgresql;
 mod prove;

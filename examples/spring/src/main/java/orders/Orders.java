@@ -30,7 +30,6 @@ public class Orders {
       "22003", "400 malformed", "55P03", "503 blocked", "40001", "503 retryable", "25P03", "503 retryable"); // the fence
 
   @Autowired private JdbcTemplate db;
-
   public static void main(String[] args) { SpringApplication.run(Orders.class, args); }
 
   @Transactional
@@ -40,11 +39,12 @@ public class Orders {
     return ResponseEntity.noContent().build();
   }
 
-  // Admission and write are committed together, or neither is. When there is no such order the mark stays raised.
+  // Admission and write are committed together, or neither is. When the order is not there, or has no state, the mark stays raised.
   @Transactional(noRollbackFor = ErrorResponseException.class)
   @PutMapping("/orders/{id}")
   public Map<String, Integer> write(@PathVariable("id") long id, @RequestBody Map<String, String> order, HttpServletRequest request) {
     call("fence.admit", id, request); // the fence
+    if (order.get("state") == null) throw new ErrorResponseException(HttpStatus.UNPROCESSABLE_ENTITY);
     int written = db.update("UPDATE orders SET state = ? WHERE id = ?", order.get("state"), id);
     if (written == 0) throw new ErrorResponseException(HttpStatus.NOT_FOUND);
     return Map.of("written", written);
