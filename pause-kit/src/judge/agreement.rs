@@ -2,7 +2,7 @@
 //! one history, taken in different places. Where they differ, an acknowledged write was lost, an effect came from nowhere,
 //! or the kit recorded wrongly: in each case neither record can be believed alone.
 
-use std::collections::HashSet;
+use hashbrown::HashSet;
 
 use super::commits::{committed_ids, lasting_ids};
 use super::facts::Facts;
@@ -97,7 +97,7 @@ fn acknowledged_is_committed(facts: &Facts<'_>) -> Vec<Violation> {
 
 fn committed_was_sent(facts: &Facts<'_>) -> Vec<Violation> {
     let sent = |id: &str| {
-        !facts.index.bearers(id).is_empty()
+        facts.bearers(id).next().is_some()
             || facts
                 .probes
                 .iter()

@@ -1,7 +1,9 @@
 //! What clients saw: invariants 2, 3, 4, 5, 10 and 13, without a look at the commit order (but for 4's log).
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
+
+use hashbrown::{HashMap, HashSet};
 
 use super::facts::{Facts, Guarded, Seen};
 use super::said::{Fence, Said, of_probe};
@@ -282,8 +284,7 @@ pub(super) fn is_accepted(facts: &Facts<'_>, op: &Guarded<'_>) -> bool {
         Said::Accepted => true,
         Said::Unknown | Said::Deferred => op.id().is_some_and(|id| {
             let read_back = || facts.read_back(&op.request.class, &op.request.key, id);
-            let brought_by_another = facts.index.bearers(id).iter().any(|other| {
-                let other = &facts.ops[*other];
+            let brought_by_another = facts.bearers(id).any(|other| {
                 let same = other.same_key(op);
                 let may_be = matches!(other.said(), Said::Accepted | Said::Unknown | Said::Deferred);
                 same && may_be && other.request.op != op.request.op

@@ -1,9 +1,11 @@
 //! A history put in order for the checks: who held what, what was asked and answered, what was committed.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use super::index::Index;
-use super::said::{Said, of_probe};
+use super::join::speaks_of;
+use super::said::Said;
 use crate::history::{
     Alteration, At, Cause, Commit, DbAnswer, Event, Final, GrantRecord, History, Hold, Killed, Op, Probe,
     ProbeKind, Queued, Read, Relay, Reply, Request, Restarted, Run, Started, Stop, Waiting, Withheld, Work,
@@ -48,6 +50,12 @@ pub(super) struct Guarded<'h> {
     pub(super) request: &'h Request,
     /// The store's token of the grant that it belongs to. `None` when the store made no such grant on this key.
     pub(super) token: Option<i64>,
+    /// The number of its key, where it has a token.
+    pub(super) on: Option<u32>,
+    /// The number of the id that it bears.
+    pub(super) bears: Option<u32>,
+    /// What [`Guarded::said`] says.
+    pub(super) meaning: Said,
     pub(super) answer: Option<Seen<'h, Reply>>,
     /// The digest of that answer's body, where it is known.
     pub(super) body: Option<&'h str>,
@@ -57,6 +65,11 @@ pub(super) struct Guarded<'h> {
 
 impl Guarded<'_> {
     pub(super) fn said(&self) -> Said {
+        self.meaning
+    }
+
+    /// The meaning of all that was answered so far.
+    pub(super) fn heard(&self) -> Said {
         // The first error is the guard's; what follows it in a failed transaction is only an echo.
         let behind = self.db.iter().find_map(|seen| seen.body.sqlstate.as_deref());
         self.answer
@@ -88,6 +101,17 @@ pub(super) struct Right<'h> {
     pub(super) key: &'h str,
     pub(super) grant: Option<&'h str>,
     pub(super) token: i64,
+    /// The number of the key.
+    pub(super) on: u32,
+}
+
+/// What a read showed, by numbers.
+#[derive(Clone, Debug)]
+pub(super) struct Shown {
+    /// The number of the key.
+    pub(super) on: u32,
+    /// Where the numbers of its ids stand among those of all reads.
+    pub(super) ids: Range<usize>,
 }
 
 /// Everything that the checks ask about.
@@ -99,7 +123,12 @@ pub(super) struct Facts<'h> {
     pub(super) ops: Vec<Guarded<'h>>,
     /// In commit order.
     pub(super) commits: Vec<Seen<'h, Commit>>,
+    /// Whether they were recorded in that order.
+    in_commit_order: bool,
     pub(super) reads: Vec<Seen<'h, Read>>,
+    /// What each of these showed, and the numbers of the ids.
+    pub(super) shown: Vec<Shown>,
+    pub(super) shown_ids: Vec<u32>,
     pub(super) probes: Vec<Seen<'h, Probe>>,
     pub(super) stops: Vec<Seen<'h, Stop>>,
     pub(super) holds: Vec<Seen<'h, Hold>>,
@@ -120,21 +149,18 @@ pub(super) struct Facts<'h> {
 
 impl<'h> Facts<'h> {
     pub(super) fn of(history: &'h History) -> Facts<'h> {
-        let mut facts = Facts::apart(history);
-        facts.index.add_shown(&facts.commits, &facts.reads, &facts.finals);
-        facts.join();
-        facts
-    }
-
-    /// What the commit order is judged by, and nothing joined to anything.
-    pub(super) fn apart(history: &'h History) -> Facts<'h> {
+        // A request and an answer each, mostly.
+        let operations = history.events().size_hint().0 / 2;
         let mut facts = Facts {
             history,
             run: history.run(),
             grants: Vec::new(),
-            ops: Vec::new(),
+            ops: Vec::with_capacity(operations),
             commits: Vec::new(),
+            in_commit_order: true,
             reads: Vec::new(),
+            shown: Vec::new(),
+            shown_ids: Vec::new(),
             probes: Vec::new(),
             stops: Vec::new(),
             holds: Vec::new(),
@@ -149,19 +175,32 @@ impl<'h> Facts<'h> {
             rights: Vec::new(),
             strays: Vec::new(),
             last: At::from_nanos(0),
-            index: Index::default(),
+            index: Index::for_about(operations),
         };
+        // Each event is looked at once, while it is at hand: a long history is larger than any cache.
+        let mut early = Vec::new();
         for (line, at, event) in history.events() {
             facts.take(line, at, event);
+            if !facts.join(line, at, event) {
+                early.push((line, event));
+            }
         }
-        facts.commits.sort_by_key(|commit| commit.body.order);
-        facts.index = Index::of_names(&facts.ops, &facts.rights);
+        facts.find_rights();
+        if early.iter().any(|(_, event)| facts.speaks_of_any(event)) {
+            early = facts.join_again();
+        }
+        let names = early
+            .into_iter()
+            .filter_map(|(line, event)| Some((line, speaks_of(event)?)));
+        facts.strays.extend(names);
+        facts.strays.sort_by_key(|(line, _)| *line);
+        let namesakes = facts.index.namesakes().iter();
+        let namesakes = namesakes.map(|place| (facts.ops[*place].line, &facts.ops[*place].request.op));
+        facts.strays.splice(0..0, namesakes);
+        if !facts.in_commit_order {
+            facts.commits.sort_by_key(|commit| commit.body.order);
+        }
         facts
-    }
-
-    /// The operation of this name.
-    pub(super) fn op(&self, name: &Op) -> Option<&Guarded<'h>> {
-        self.index.op(name).map(|place| &self.ops[place])
     }
 
     /// Whether the path changed the claim of this operation.
@@ -211,39 +250,6 @@ impl<'h> Facts<'h> {
         self.ops.iter().filter(of_successor).collect()
     }
 
-    /// The true token of what is committed under this grant.
-    pub(super) fn right(&self, class: &str, key: &str, grant: Option<&str>) -> Option<Right<'h>> {
-        self.index
-            .right(class, key, grant)
-            .map(|place| self.rights[place])
-    }
-
-    /// A line that shows this id of this key: committed, read, or read back at the end.
-    pub(super) fn shown(&self, class: &str, key: &str, id: &str) -> Option<usize> {
-        let committed = self.index.committed(class, key, id);
-        committed
-            .map(|place| self.commits[place].line)
-            .or_else(|| self.first_read(class, key, id).map(|read| read.line))
-            .or_else(|| self.read_back(class, key, id))
-    }
-
-    /// The first read of this key that shows this id.
-    pub(super) fn first_read(&self, class: &str, key: &str, id: &str) -> Option<Seen<'h, Read>> {
-        self.index.read(class, key, id).map(|place| self.reads[place])
-    }
-
-    /// The read-back at the end, when it shows this id. It shows no keys: an id that a probe brought to another key, as
-    /// happens where the grant itself is the id, tells nothing about this one.
-    pub(super) fn read_back(&self, class: &str, key: &str, id: &str) -> Option<usize> {
-        let brought_elsewhere = || {
-            self.probes.iter().any(|probe| {
-                let elsewhere = probe.body.class != class || probe.body.key != key;
-                elsewhere && probe.body.id.as_deref() == Some(id) && of_probe(probe.body) == Said::Accepted
-            })
-        };
-        self.index.read_back(id).filter(|_| !brought_elsewhere())
-    }
-
     /// Who an operation's grant is, in words.
     pub(super) fn who(&self, grant: Option<&str>) -> String {
         let Some(grant) = grant else {
@@ -269,28 +275,45 @@ impl<'h> Facts<'h> {
                     cause: None,
                     released: false,
                 });
-                self.rights.push(Right {
-                    class: &record.class,
-                    key: &record.key,
-                    grant: Some(&record.grant),
-                    token: record.token.number(),
+                let (class, key, grant) = (&record.class, &record.key, Some(&*record.grant));
+                self.add_right(class, key, grant, record.token.number());
+            }
+            Event::Request(request) => {
+                self.index.add_op(&request.op, self.ops.len());
+                let right = self.right_of(request);
+                self.ops.push(Guarded {
+                    line,
+                    began: at,
+                    request,
+                    token: right.map(|right| right.token),
+                    on: right.map(|right| right.on),
+                    bears: request.id.as_ref().map(|id| self.index.id(id)),
+                    meaning: Said::Unknown,
+                    answer: None,
+                    body: None,
+                    given_up: None,
+                    db: Vec::new(),
                 });
             }
-            Event::Request(request) => self.ops.push(Guarded {
-                line,
-                began: at,
-                request,
-                token: None,
-                answer: None,
-                body: None,
-                given_up: None,
-                db: Vec::new(),
-            }),
-            Event::Commit(body) => self.commits.push(Seen { line, at, body }),
-            Event::Read(body) => self.reads.push(Seen { line, at, body }),
+            Event::Commit(body) => {
+                let before = self.commits.last();
+                self.in_commit_order &= before.is_none_or(|before| before.body.order <= body.order);
+                self.commits.push(Seen { line, at, body });
+            }
+            Event::Read(body) => {
+                let from = self.shown_ids.len();
+                self.shown_ids.extend(body.ids.iter().map(|id| self.index.id(id)));
+                self.shown.push(Shown {
+                    on: self.index.key(&body.class, &body.key),
+                    ids: from..self.shown_ids.len(),
+                });
+                self.reads.push(Seen { line, at, body });
+            }
             Event::Probe(body) => {
                 self.probes.push(Seen { line, at, body });
-                self.rights.extend(right_of_probe(body));
+                if let Some(token) = right_of_probe(body) {
+                    self.add_right(&body.class, &body.key, body.presented.grant.as_deref(), token);
+                }
             }
             Event::Stop(body) => self.stops.push(Seen { line, at, body }),
             Event::Hold(body) => self.holds.push(Seen { line, at, body }),
@@ -308,66 +331,27 @@ impl<'h> Facts<'h> {
         }
     }
 
-    fn join(&mut self) {
-        for index in 0..self.ops.len() {
-            let request = self.ops[index].request;
-            let grant = request.grant.as_deref();
-            let right = grant.and_then(|grant| self.right(&request.class, &request.key, Some(grant)));
-            self.ops[index].token = right.map(|right| right.token);
-            if self.index.op(&request.op) != Some(index) {
-                self.strays.push((self.ops[index].line, &request.op));
-            }
-        }
-        let history = self.history;
-        for (line, at, event) in history.events() {
-            self.join_one(line, at, event);
-        }
+    fn add_right(&mut self, class: &'h str, key: &'h str, grant: Option<&'h str>, token: i64) {
+        let on = self.index.key(class, key);
+        let right = Right {
+            class,
+            key,
+            grant,
+            token,
+            on,
+        };
+        self.index.add_right(&right, self.rights.len());
+        self.rights.push(right);
     }
 
-    fn join_one(&mut self, line: usize, at: At, event: &'h Event) {
-        let named = match event {
-            Event::LeaseEnd(end) => {
-                let mut open = self.grants.iter_mut().filter(|granted| granted.end.is_none());
-                if let Some(granted) = open.find(|granted| granted.record.grant == end.grant) {
-                    granted.end = Some((line, at));
-                    granted.cause = Some(end.cause);
-                    granted.released = end.cause == Cause::Released;
-                }
-                return;
-            }
-            Event::Answer(answer) => &answer.op,
-            Event::Unanswered(unanswered) => &unanswered.op,
-            Event::DbAnswer(DbAnswer { op: Some(op), .. }) => op,
-            Event::Hold(hold) => &hold.op,
-            Event::Queued(queued) => &queued.op,
-            Event::Waiting(waiting) => &waiting.op,
-            Event::Relay(relay) => &relay.op,
-            Event::Withheld(answer) => &answer.op,
-            _ => return,
-        };
-        let Some(place) = self.index.op(named) else {
-            self.strays.push((line, named));
-            return;
-        };
-        let op = &mut self.ops[place];
-        match event {
-            Event::Answer(answer) if op.answer.is_none() => {
-                op.answer = Some(Seen {
-                    line,
-                    at,
-                    body: &answer.reply,
-                });
-                op.body = answer.body.as_deref();
-            }
-            Event::Answer(_) => self.strays.push((line, named)),
-            Event::Unanswered(_) => op.given_up = Some((line, at)),
-            Event::DbAnswer(body) => op.db.push(Seen { line, at, body }),
-            _ => {}
-        }
+    pub(super) fn right_of(&self, request: &Request) -> Option<Right<'h>> {
+        let grant = request.grant.as_deref()?;
+        self.right(&request.class, &request.key, Some(grant))
     }
 }
 
-fn right_of_probe(probe: &Probe) -> Option<Right<'_>> {
+/// The token of a probe's claim that is right by its kind.
+fn right_of_probe(probe: &Probe) -> Option<i64> {
     let right = matches!(
         probe.probe,
         ProbeKind::Bystander
@@ -378,10 +362,5 @@ fn right_of_probe(probe: &Probe) -> Option<Right<'_>> {
             | ProbeKind::AfterRollback
     );
     let token = probe.presented.token.as_ref()?.parse().ok()?;
-    right.then_some(Right {
-        class: &probe.class,
-        key: &probe.key,
-        grant: probe.presented.grant.as_deref(),
-        token,
-    })
+    right.then_some(token)
 }

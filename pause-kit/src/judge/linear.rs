@@ -4,7 +4,7 @@
 //! Whether there is such an order is the search's to find; beyond its limits it gives up, and that is said. Where there is
 //! none, the fewest operations that show it are looked for.
 
-use std::collections::{BTreeMap, HashMap};
+use hashbrown::HashMap;
 
 use super::clients::is_accepted;
 use super::facts::Facts;
@@ -19,8 +19,9 @@ use crate::linear::Answer;
 pub(super) fn check(facts: &Facts<'_>) -> (Vec<Violation>, Vec<String>) {
     let (mut found, mut given_up) = (Vec::new(), Vec::new());
     let cumulative = facts.run.guard == GuardForm::Mark;
-    for ((_, key), mut on_key) in on_keys(facts) {
+    for mut on_key in on_keys(facts) {
         on_key.steps.sort_by_key(|step| step.began);
+        let key = on_key.name.1;
         match explain(&on_key.steps, cumulative) {
             Answer::Explained => {}
             Answer::Unexplained => {
@@ -39,19 +40,23 @@ pub(super) fn check(facts: &Facts<'_>) -> (Vec<Violation>, Vec<String>) {
 /// The operations on one key.
 #[derive(Default)]
 struct OnKey<'h> {
+    name: (&'h str, &'h str),
     steps: Vec<Step>,
-    /// The ids that were written, by their numbers.
-    ids: HashMap<&'h str, usize>,
+    /// By the numbers of the ids that were written, their numbers among them.
+    ids: HashMap<u32, usize>,
 }
 
-fn on_keys<'h>(facts: &Facts<'h>) -> BTreeMap<(&'h str, &'h str), OnKey<'h>> {
-    let mut keys: BTreeMap<(&str, &str), OnKey<'_>> = BTreeMap::new();
+/// In the order of the keys' names.
+fn on_keys<'h>(facts: &Facts<'h>) -> Vec<OnKey<'h>> {
+    let mut keys: Vec<OnKey<'_>> = Vec::new();
     for op in &facts.ops {
         // What belongs to no grant is invariant 7's, and has no true token to judge by.
-        let Some(token) = op.token else { continue };
+        let (Some(token), Some(on)) = (op.token, op.on) else {
+            continue;
+        };
         // An answer before its request is the clock's fault, not the register's.
         let ended = op.answer.map(|answer| answer.at.max(op.sent()));
-        let id = op.request.id.as_deref();
+        let id = op.bears;
         let (ended, optional, id) = match op.said() {
             Said::Accepted => (ended, false, Some(id)),
             Said::Fenced(Fence::Stale) => (ended, false, None),
@@ -64,7 +69,13 @@ fn on_keys<'h>(facts: &Facts<'h>) -> BTreeMap<(&'h str, &'h str), OnKey<'h>> {
             Said::Unknown if id.is_none() => (None, true, Some(None)),
             _ => continue,
         };
-        let on_key = keys.entry((&op.request.class, &op.request.key)).or_default();
+        if keys.len() <= on as usize {
+            keys.resize_with(on as usize + 1, OnKey::default);
+        }
+        let on_key = &mut keys[on as usize];
+        if on_key.steps.is_empty() {
+            on_key.name = (&op.request.class, &op.request.key);
+        }
         let effect = match id {
             Some(id) => {
                 let next = on_key.ids.len();
@@ -87,21 +98,32 @@ fn on_keys<'h>(facts: &Facts<'h>) -> BTreeMap<(&'h str, &'h str), OnKey<'h>> {
             effect,
         });
     }
-    for read in &facts.reads {
-        if let Some(on_key) = keys.get_mut(&(read.body.class.as_str(), read.body.key.as_str())) {
-            // Ids of what is not among the steps (a probe's, or one without a grant) are judged elsewhere.
-            let ids = read.body.ids.iter();
-            let ids = ids
-                .filter_map(|id| on_key.ids.get(id.as_str()).copied())
-                .collect();
-            on_key.steps.push(Step {
-                line: read.line,
-                began: read.body.began,
-                ended: Some(read.at.max(read.body.began)),
-                optional: false,
-                effect: Effect::Show { ids },
-            });
-        }
-    }
+    add_reads(facts, &mut keys);
+    keys.retain(|on_key| !on_key.steps.is_empty());
+    keys.sort_by_key(|on_key| on_key.name);
     keys
+}
+
+fn add_reads(facts: &Facts<'_>, keys: &mut [OnKey<'_>]) {
+    let mut reads: Vec<_> = facts.reads.iter().zip(&facts.shown).collect();
+    // In the order of their beginnings, so that little is left to sort among them and the operations.
+    reads.sort_by_cached_key(|(read, _)| read.body.began);
+    for (read, shown) in reads {
+        let Some(on_key) = keys
+            .get_mut(shown.on as usize)
+            .filter(|on_key| !on_key.steps.is_empty())
+        else {
+            continue;
+        };
+        // Ids of what is not among the steps (a probe's, or one without a grant) are judged elsewhere.
+        let ids = facts.shown_ids[shown.ids.clone()].iter();
+        let ids = ids.filter_map(|id| on_key.ids.get(id).copied()).collect();
+        on_key.steps.push(Step {
+            line: read.line,
+            began: read.body.began,
+            ended: Some(read.at.max(read.body.began)),
+            optional: false,
+            effect: Effect::Show { ids },
+        });
+    }
 }

@@ -1,8 +1,7 @@
 //! Lost updates: a write that rests on a read which misses what another had written by then.
 
-use std::collections::{HashMap, HashSet};
+use hashbrown::{HashMap, HashSet};
 
-use super::commits::by_id;
 use super::facts::{Facts, Guarded, Seen};
 use super::verdict::{Invariant, Violation};
 use crate::history::{Change, GuardForm, Read};
@@ -18,7 +17,7 @@ pub(super) fn check(facts: &Facts<'_>) -> Vec<Violation> {
     let logs = Logs::of(facts);
     for op in facts.ops.iter().filter(|op| op.is_write()) {
         let (class, key) = (&op.request.class, &op.request.key);
-        let Some(write) = op.id().and_then(|id| by_id(facts, class, key, id)) else {
+        let Some(write) = op.id().and_then(|id| facts.committed(class, key, id)) else {
             continue;
         };
         let Some(read) = logs.last_read(op) else {

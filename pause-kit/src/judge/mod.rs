@@ -21,6 +21,7 @@ mod exercised;
 mod facts;
 mod identity;
 mod index;
+mod join;
 mod linear;
 mod lost_update;
 mod probes;
@@ -81,7 +82,7 @@ pub fn judge(history: &History) -> Judgement {
 ///
 /// It is a part of [`judge`], for who has nothing but a long log.
 pub fn judge_commits(history: &History) -> Vec<Violation> {
-    let facts = Facts::apart(history);
+    let facts = Facts::of(history);
     let mut found = [commits::in_order(&facts), commits::one_effect(&facts)].concat();
     found.sort_by_key(|violation| violation.invariant);
     found

@@ -13,8 +13,12 @@ pub(super) struct DoneSet {
 
 /// Remembers what was tried.
 pub(super) trait Memory<S>: Default {
-    /// Remembers a set and a state, by 128 bits of both or as they are. False when they were there already.
-    fn insert(&mut self, fingerprint: u128, exactly: impl FnOnce() -> (DoneSet, S)) -> bool;
+    fn is_empty(&self) -> bool;
+
+    fn contains(&self, fingerprint: u128, exactly: impl FnOnce() -> (DoneSet, S)) -> bool;
+
+    /// Remembers a set and a state.
+    fn insert(&mut self, fingerprint: u128, exactly: impl FnOnce() -> (DoneSet, S));
 
     /// How many bytes are taken, about.
     fn bytes(&self) -> usize;
@@ -25,8 +29,16 @@ pub(super) trait Memory<S>: Default {
 pub(super) struct Fingerprints(HashSet<u128, BuildHasherDefault<Itself>>);
 
 impl<S> Memory<S> for Fingerprints {
-    fn insert(&mut self, fingerprint: u128, _: impl FnOnce() -> (DoneSet, S)) -> bool {
-        self.0.insert(fingerprint)
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn contains(&self, fingerprint: u128, _: impl FnOnce() -> (DoneSet, S)) -> bool {
+        self.0.contains(&fingerprint)
+    }
+
+    fn insert(&mut self, fingerprint: u128, _: impl FnOnce() -> (DoneSet, S)) {
+        self.0.insert(fingerprint);
     }
 
     fn bytes(&self) -> usize {
@@ -50,10 +62,18 @@ impl<S> Default for Exact<S> {
 }
 
 impl<S: Eq + Hash> Memory<S> for Exact<S> {
-    fn insert(&mut self, _: u128, exactly: impl FnOnce() -> (DoneSet, S)) -> bool {
+    fn is_empty(&self) -> bool {
+        self.tried.is_empty()
+    }
+
+    fn contains(&self, _: u128, exactly: impl FnOnce() -> (DoneSet, S)) -> bool {
+        self.tried.contains(&exactly())
+    }
+
+    fn insert(&mut self, _: u128, exactly: impl FnOnce() -> (DoneSet, S)) {
         let (set, state) = exactly();
         self.bytes += 2 * size_of::<(DoneSet, S)>() + 16 + 4 * set.without.len();
-        self.tried.insert((set, state))
+        self.tried.insert((set, state));
     }
 
     fn bytes(&self) -> usize {

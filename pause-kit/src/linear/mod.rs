@@ -1,8 +1,8 @@
 //! Whether one order of all operations, each between its beginning and its end, explains every answer.
 //!
 //! Wing and Gong's search with Lowe's memory of what was tried, in the form in which it is quick: what was tried is remembered
-//! by 128 bits of the set of operations and the state, the history is cut wherever nothing is in flight, and what leaves the
-//! state as it is, and fits, is taken at once. Two sets that share their 128 bits could hide an order; so a history that is
+//! by 128 bits of the set of operations and the state, a history in which no order is soon found is cut wherever nothing is in
+//! flight, and what leaves the state as it is, and fits, is taken at once. Two sets that share their 128 bits could hide an order; so a history that is
 //! called unexplained was looked at again with the sets themselves.
 //!
 //! ```
@@ -46,12 +46,14 @@ mod memory;
 mod model;
 mod parts;
 mod search;
+mod subject;
+mod turns;
 
 pub use model::{Model, Operation, check};
 
 pub(crate) use memory::bits_of;
 pub(crate) use parts::explain;
-pub(crate) use search::{Span, Subject};
+pub(crate) use subject::{Span, Subject};
 
 /// What the search found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

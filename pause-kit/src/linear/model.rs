@@ -2,7 +2,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use super::search::{Span, Subject};
+use super::subject::{Span, Subject};
 use super::{Answer, explain};
 use crate::history::At;
 
@@ -45,7 +45,7 @@ pub fn check<M: Model>(model: &M, operations: &[Operation<M::Op>]) -> Answer {
             optional: operation.optional,
         })
         .collect();
-    explain(&mut OfModel { model, operations }, &spans)
+    explain(OfModel { model, operations }, &spans)
 }
 
 struct OfModel<'m, M: Model> {

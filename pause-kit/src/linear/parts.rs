@@ -1,8 +1,9 @@
-//! A history, cut wherever nothing is in flight.
+//! A history as a whole, and cut wherever nothing is in flight.
 
 use super::Answer;
 use super::memory::{Exact, Fingerprints, Memory};
-use super::search::{Budget, Search, Span, Subject};
+use super::search::{Budget, Search};
+use super::subject::{Span, Subject};
 
 /// For one part of several: beyond it the rest is looked at as one, which needs not every state that the part can end in.
 const PART: Budget = Budget {
@@ -16,15 +17,29 @@ const REST: Budget = Budget {
     looks: 60_000_000,
 };
 
+/// How often each operation of a whole history is looked at, on the average, before the history is cut.
+const LOOKS_EACH: usize = 40;
+
 /// Whether some order of the operations explains them all. They stand in the order of their beginnings.
-pub(crate) fn explain<S: Subject>(subject: &mut S, spans: &[Span]) -> Answer {
-    match explain_with::<S, Fingerprints>(subject, spans) {
-        Answer::Unexplained => explain_with::<S, Exact<S::State>>(subject, spans),
+pub(crate) fn explain<S: Subject>(mut subject: S, spans: &[Span]) -> Answer {
+    // Where there are many orders one is soon found. Where there are few or none, parts keep the search small.
+    let budget = Budget {
+        looks: LOOKS_EACH * spans.len(),
+        ..REST
+    };
+    let starts = [subject.first()];
+    let whole = Search::<S, Fingerprints>::new(&mut subject, spans, 0..spans.len());
+    let answer = match of_ends(whole.ends(&starts, false, budget).as_deref()) {
+        Answer::Unknown => explain_parts::<S, Fingerprints>(&mut subject, spans),
+        answer => answer,
+    };
+    match answer {
+        Answer::Unexplained => explain_parts::<S, Exact<S::State>>(&mut subject, spans),
         answer => answer,
     }
 }
 
-fn explain_with<S: Subject, M: Memory<S::State>>(subject: &mut S, spans: &[Span]) -> Answer {
+fn explain_parts<S: Subject, M: Memory<S::State>>(subject: &mut S, spans: &[Span]) -> Answer {
     let mut starts = vec![subject.first()];
     let mut from = 0;
     let mut answer = Answer::Explained;
@@ -41,7 +56,8 @@ fn explain_with<S: Subject, M: Memory<S::State>>(subject: &mut S, spans: &[Span]
             ends => ends,
         };
         answer = of_ends(ends.as_deref());
-        let (Answer::Explained, Some(ends)) = (answer, ends) else {
+        // Where the last part is explained, the subject is not asked again.
+        let (Answer::Explained, Some(ends), false) = (answer, ends, is_last) else {
             break;
         };
         starts = ends;

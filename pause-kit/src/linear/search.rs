@@ -6,53 +6,13 @@
 //! one that ends first is tried, and no other: wherever the others stand, the two can change places.
 
 use std::collections::HashSet;
-use std::hash::Hash;
 use std::ops::Range;
 
 use super::left::Left;
 use super::memory::{DoneSet, Memory, bits_of};
+use super::subject::{Span, Subject};
+use super::turns::Turns;
 use crate::history::At;
-
-/// When an operation took place.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Span {
-    pub(crate) began: At,
-    /// `None`: it may take effect at any time after its beginning.
-    pub(crate) ended: Option<At>,
-    /// It may also have had no effect.
-    pub(crate) optional: bool,
-}
-
-/// What the operations are done to, known by their numbers in the order of their beginnings.
-pub(crate) trait Subject {
-    type State: Copy + Eq + Hash;
-
-    fn first(&self) -> Self::State;
-
-    /// What the operation makes of this state. `None` when its answer does not fit.
-    fn after(&self, state: Self::State, number: usize) -> Option<Self::State>;
-
-    /// 128 bits of a state, which must not be those of another.
-    fn fingerprint(&self, state: Self::State) -> u128;
-
-    /// Learns that an operation is done, or is not done any more.
-    fn note(&mut self, _number: usize, _done: bool) {}
-
-    /// Whether something that is left can never fit any more.
-    fn is_hopeless(&self, _state: Self::State) -> bool {
-        false
-    }
-
-    /// Whether, with this operation next, all that is left might still fit.
-    fn may_come_next(&self, _state: Self::State, _number: usize) -> bool {
-        true
-    }
-
-    /// Operations of one kind make the same of every state, as far as anything else can tell.
-    fn kind(&self, _number: usize) -> Option<u64> {
-        None
-    }
-}
 
 /// How much may be tried.
 #[derive(Clone, Copy)]
@@ -65,12 +25,12 @@ pub(super) struct Budget {
 /// A state in which something else than the last choice may come next.
 struct Branch<S> {
     state: S,
-    /// How many operations had been taken.
-    taken: usize,
     latest: At,
-    done_to: usize,
+    /// How many operations had been taken.
+    taken: u32,
+    done_to: u32,
     /// Where its choices begin among all that are open.
-    choices: usize,
+    choices: u32,
 }
 
 pub(super) struct Search<'s, S: Subject, M> {
@@ -82,7 +42,7 @@ pub(super) struct Search<'s, S: Subject, M> {
     /// How many operations are left that are not optional.
     required: usize,
     state: S::State,
-    taken: Vec<usize>,
+    taken: Vec<u32>,
     /// The latest beginning among those that took effect.
     latest: At,
     done_to: usize,
@@ -90,7 +50,10 @@ pub(super) struct Search<'s, S: Subject, M> {
     fingerprint: u128,
     branches: Vec<Branch<S::State>>,
     /// What is still to be tried in each branch, the first one last, and whether it may be tried for others of its kind.
-    choices: Vec<(usize, bool)>,
+    choices: Vec<(u32, bool)>,
+    /// What was left when the state was settled, as far as it may come next.
+    reach: Vec<u32>,
+    /// What every choice was tried in.
     tried: M,
     looks: usize,
 }
@@ -103,7 +66,7 @@ impl<'s, S: Subject, M: Memory<S::State>> Search<'s, S, M> {
             subject,
             spans,
             required: required.count(),
-            taken: Vec::new(),
+            taken: Vec::with_capacity(part.len()),
             latest: At::from_nanos(0),
             from: part.start,
             done_to: part.start,
@@ -111,13 +74,14 @@ impl<'s, S: Subject, M: Memory<S::State>> Search<'s, S, M> {
             fingerprint: 0,
             branches: Vec::new(),
             choices: Vec::new(),
+            reach: Vec::new(),
             tried: M::default(),
             looks: 0,
         }
     }
 
-    /// The states in which the part can end when it begins in one of `starts`: all, or the first that is found. `None` when
-    /// the budget does not suffice.
+    /// The states in which the part can end when it begins in one of `starts`: all, or the first that is found, as which the
+    /// subject is left then. `None` when the budget does not suffice.
     pub(super) fn ends(mut self, starts: &[S::State], all: bool, budget: Budget) -> Option<Vec<S::State>> {
         let mut ends = Vec::new();
         let mut known = HashSet::new();
@@ -130,7 +94,6 @@ impl<'s, S: Subject, M: Memory<S::State>> Search<'s, S, M> {
                         ends.push(self.state);
                     }
                     if !all {
-                        self.go_back(0);
                         return Some(ends);
                     }
                 }
@@ -138,7 +101,7 @@ impl<'s, S: Subject, M: Memory<S::State>> Search<'s, S, M> {
                     self.go_back(0);
                     return None;
                 }
-                if hopeful && self.is_new() {
+                if hopeful && !self.is_tried() {
                     self.branch();
                 }
                 if !self.next_choice() {
@@ -157,14 +120,23 @@ impl<'s, S: Subject, M: Memory<S::State>> Search<'s, S, M> {
         if self.subject.is_hopeless(self.state) {
             return false;
         }
+        self.reach.clear();
         let (mut earliest_end, mut optional_end) = (None, None);
         let mut at = self.left.first();
-        while let Some((number, span)) = self.in_reach(at, earliest_end) {
+        while let Some(number) = at {
+            let span = self.spans[number];
+            // Nothing comes before something required that is left and had already ended when it began.
+            if !begins_by(span, earliest_end) {
+                break;
+            }
             self.looks += 1;
             at = self.left.after(number);
             if span.optional {
                 match span.ended {
-                    Some(end) if end < self.latest => self.take(number),
+                    Some(end) if end < self.latest => {
+                        self.take(number);
+                        continue;
+                    }
                     end => optional_end = earlier(optional_end, end),
                 }
             } else if self.subject.after(self.state, number) == Some(self.state)
@@ -172,9 +144,11 @@ impl<'s, S: Subject, M: Memory<S::State>> Search<'s, S, M> {
             {
                 self.latest = self.latest.max(span.began);
                 self.take(number);
+                continue;
             } else {
                 earliest_end = earlier(earliest_end, span.ended);
             }
+            self.reach.push(number as u32);
         }
         true
     }
@@ -184,67 +158,84 @@ impl<'s, S: Subject, M: Memory<S::State>> Search<'s, S, M> {
         let choices = self.choices.len();
         self.branches.push(Branch {
             state: self.state,
-            taken: self.taken.len(),
             latest: self.latest,
-            done_to: self.done_to,
-            choices,
+            taken: self.taken.len() as u32,
+            done_to: self.done_to as u32,
+            choices: choices as u32,
         });
-        let (mut earliest_end, mut optional_end) = (None, None);
-        let mut at = self.left.first();
-        while let Some((number, span)) = self.in_reach(at, earliest_end) {
-            self.looks += 1;
-            at = self.left.after(number);
-            // One that came too late to have an effect was left out before.
-            match span.optional {
-                true => optional_end = earlier(optional_end, span.ended),
-                false => earliest_end = earlier(earliest_end, span.ended),
+        let turns = self.turns();
+        let mut optional_end = None;
+        for number in &self.reach {
+            let (span, at) = (self.spans[*number as usize], *number as usize);
+            if span.optional {
+                optional_end = earlier(optional_end, span.ended);
             }
-            let fits = match self.subject.after(self.state, number) {
+            let fits = match self.subject.after(self.state, at) {
                 None => false,
                 // It was not taken at once: with it, something optional has no effect.
                 Some(after) if after == self.state => !span.optional,
-                Some(_) => self.subject.may_come_next(self.state, number),
+                Some(_) => {
+                    let turn = self.subject.turn(at);
+                    let lasts = |turn| turns.other_than(turn) >= self.subject.lasts_until(at);
+                    turn.is_none_or(lasts) && self.subject.may_come_next(self.state, at)
+                }
             };
             if fits {
-                let stands_for_its_kind = begins_by(span, optional_end);
-                self.choices.push((number, stands_for_its_kind));
+                self.choices.push((*number, begins_by(span, optional_end)));
             }
         }
-        let open = &mut self.choices[choices..];
-        open.sort_by_key(|(number, _)| {
-            let end = self.spans[*number].ended;
-            (end.is_none(), end, *number)
-        });
-        let mut kinds = Vec::new();
-        let mut kept = choices;
-        for index in choices..self.choices.len() {
+        if self.choices.len() - choices > 1 {
+            self.sort_choices(choices);
+        }
+    }
+
+    /// What ends first comes first, and of one kind only what stands for it.
+    fn sort_choices(&mut self, from: usize) {
+        let spans = self.spans;
+        self.choices[from..].sort_unstable_by_key(|(number, _)| (end(spans[*number as usize]), *number));
+        let mut kept = from;
+        for index in from..self.choices.len() {
             let (number, stands_for_its_kind) = self.choices[index];
-            let kind = self.subject.kind(number);
-            if kind.is_none_or(|kind| !kinds.contains(&kind)) {
-                kinds.extend(kind.filter(|_| stands_for_its_kind));
-                self.choices[kept] = self.choices[index];
+            let kind = self.subject.kind(number as usize);
+            let stood_for =
+                |(other, stands): &(u32, bool)| *stands && self.subject.kind(*other as usize) == kind;
+            if kind.is_none() || !self.choices[from..kept].iter().any(stood_for) {
+                self.choices[kept] = (number, stands_for_its_kind);
                 kept += 1;
             }
         }
         self.choices.truncate(kept);
-        self.choices[choices..].reverse();
+        self.choices[from..].reverse();
+    }
+
+    /// When, at the latest, the turns end that have to come.
+    fn turns(&self) -> Turns {
+        let mut turns = Turns::none();
+        for number in &self.reach {
+            let span = self.spans[*number as usize];
+            if let Some(turn) = self.subject.turn(*number as usize).filter(|_| !span.optional) {
+                turns.note(turn, end(span));
+            }
+        }
+        turns
     }
 
     /// Goes on with the next choice of the innermost branch that has one. False when there is none.
     fn next_choice(&mut self) -> bool {
         while let Some(branch) = self.branches.last() {
-            let (state, taken, choices) = (branch.state, branch.taken, branch.choices);
-            let (latest, done_to) = (branch.latest, branch.done_to);
+            let (taken, choices) = (branch.taken as usize, branch.choices as usize);
+            (self.state, self.latest, self.done_to) = (branch.state, branch.latest, branch.done_to as usize);
             self.go_back(taken);
-            (self.state, self.latest, self.done_to) = (state, latest, done_to);
             if self.choices.len() == choices {
                 self.branches.pop();
+                self.remember();
                 continue;
             }
             let (number, _) = self
                 .choices
                 .pop()
                 .expect("more are open than there were before the branch");
+            let number = number as usize;
             let after = self.subject.after(self.state, number);
             self.state = after.expect("what does not fit is no choice");
             self.latest = self.latest.max(self.spans[number].began);
@@ -254,41 +245,36 @@ impl<'s, S: Subject, M: Memory<S::State>> Search<'s, S, M> {
         false
     }
 
-    /// The operation, unless it began after something required that is left had already ended.
-    fn in_reach(&self, number: Option<usize>, earliest_end: Option<At>) -> Option<(usize, Span)> {
-        let number = number?;
-        let span = self.spans[number];
-        earliest_end
-            .is_none_or(|end| span.began <= end)
-            .then_some((number, span))
+    /// Whether every choice was tried in this state before, after the same operations. Sets only grow on the way, so that none
+    /// is met again before it was tried to its end.
+    fn is_tried(&self) -> bool {
+        !self.tried.is_empty()
+            && self
+                .tried
+                .contains(self.of_all(), || (done(&self.left, self.done_to), self.state))
     }
 
-    fn is_new(&mut self) -> bool {
-        let fingerprint = self.fingerprint ^ self.subject.fingerprint(self.state);
+    fn remember(&mut self) {
+        let fingerprint = self.of_all();
         let (left, done_to, state) = (&self.left, self.done_to, self.state);
-        self.tried.insert(fingerprint, || {
-            let mut without = Vec::new();
-            let mut at = left.first();
-            while let Some(number) = at.filter(|number| *number < done_to) {
-                without.push(number as u32);
-                at = left.after(number);
-            }
-            let without = without.into_boxed_slice();
-            let to = done_to as u32;
-            (DoneSet { to, without }, state)
-        })
+        self.tried.insert(fingerprint, || (done(left, done_to), state));
+    }
+
+    /// The fingerprint of what is done and the state.
+    fn of_all(&self) -> u128 {
+        self.fingerprint ^ self.subject.fingerprint(self.state)
     }
 
     fn take(&mut self, number: usize) {
         self.left.take(number);
-        self.taken.push(number);
+        self.taken.push(number as u32);
         self.done_to = self.done_to.max(number + 1);
         self.note(number, true);
     }
 
     fn go_back(&mut self, taken: usize) {
         while self.taken.len() > taken {
-            let number = self.taken.pop().expect("more are taken than that");
+            let number = self.taken.pop().expect("more are taken than that") as usize;
             self.left.put_back(number);
             self.note(number, false);
         }
@@ -307,9 +293,27 @@ impl<'s, S: Subject, M: Memory<S::State>> Search<'s, S, M> {
     }
 }
 
-/// Whether it began before everything optional had ended, so that nothing optional must come before it.
-fn begins_by(span: Span, optional_end: Option<At>) -> bool {
-    optional_end.is_none_or(|end| span.began <= end)
+/// The operations that are done: all before `to`, without those that are left.
+fn done(left: &Left, to: usize) -> DoneSet {
+    let mut without = Vec::new();
+    let mut at = left.first();
+    while let Some(number) = at.filter(|number| *number < to) {
+        without.push(number as u32);
+        at = left.after(number);
+    }
+    DoneSet {
+        to: to as u32,
+        without: without.into_boxed_slice(),
+    }
+}
+
+/// Whether it began before all of that had ended, so that none of it must come before.
+fn begins_by(span: Span, end: Option<At>) -> bool {
+    end.is_none_or(|end| span.began <= end)
+}
+
+fn end(span: Span) -> At {
+    span.ended.unwrap_or(At::from_nanos(u64::MAX))
 }
 
 fn earlier(one: Option<At>, other: Option<At>) -> Option<At> {

@@ -67,7 +67,7 @@ pub(super) fn kept_alive(facts: &Facts<'_>, ttl_ns: u64) -> Result<(), Violation
 /// The attempt's grant, whose lease had not ended when that was answered; nobody else was granted the key.
 pub(super) fn kept_its_lease<'h>(
     facts: &Facts<'h>,
-    attempt: &Guarded<'h>,
+    attempt: &Guarded<'_>,
     answer_line: usize,
     answered: At,
 ) -> Result<Granted<'h>, Violation> {

@@ -47,7 +47,7 @@ pub(super) fn takeover(facts: &Facts<'_>, stale: Granted<'_>, pause: Pause) -> R
 }
 
 /// The next grant of the same key, when it was made inside the pause.
-pub(super) fn granted_within<'h>(facts: &Facts<'h>, stale: Granted<'h>, pause: Pause) -> Option<Granted<'h>> {
+pub(super) fn granted_within<'h>(facts: &Facts<'h>, stale: Granted<'_>, pause: Pause) -> Option<Granted<'h>> {
     let (class, key) = (&stale.record.class, &stale.record.key);
     let later = facts.grants.iter().copied().filter(|granted| {
         granted.line > stale.line && granted.record.class == *class && granted.record.key == *key
