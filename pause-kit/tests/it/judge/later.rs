@@ -125,6 +125,7 @@ fn a_late_write_that_was_accepted_for_later_tells_nothing_until_it_is_read_back(
         reply(tape, "H1-late", http(202, None));
     });
     assert!(shown.breaks(I::RealTimeRefusal), "{:#?}", shown.violations);
+    assert!(!shown.breaks(I::NoEffect), "it was never refused");
 }
 
 #[test]
