@@ -3,7 +3,7 @@
 //! Kill it in any way, and look whether anything is left:
 //!
 //! ```text
-//! cargo run -p pause-kit --example hold
+//! cargo run -p pause-kit --example hold [signal|freezer|auto]
 //! ```
 
 use std::error::Error;
@@ -24,6 +24,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         etcd: vec!["held".to_owned()],
     };
     let services = Services::start(config).await?;
+    let means = std::env::args().nth(1).map(|means| means.parse()).transpose()?;
+    services.stop_with(means.unwrap_or_default()).await?;
     let postgres = services.postgres().ok_or("PostgreSQL was asked for")?;
     let (client, connection) = tokio_postgres::connect(postgres.superuser_url().as_str(), NoTls).await?;
     tokio::spawn(connection);

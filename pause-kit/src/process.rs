@@ -153,6 +153,13 @@ pub(crate) fn tids(pid: u32) -> Vec<u32> {
     tids.collect()
 }
 
+/// Whether a thread has left its processor to wait in the kernel, as far as the kernel tells this user.
+pub(crate) fn waits(pid: u32, tid: u32) -> bool {
+    let place = fs::read_to_string(format!("/proc/{pid}/task/{tid}/wchan"));
+    // Of one that runs, or is about to, it names no place.
+    place.is_ok_and(|place| !place.is_empty() && place != "0")
+}
+
 /// Whether this thread is one of that process's.
 pub(crate) fn has_task(process: Identity, tid: u32) -> bool {
     let there = fs::exists(format!("/proc/{}/task/{tid}", process.pid)).unwrap_or(false);

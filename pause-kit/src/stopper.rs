@@ -16,6 +16,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use crate::reaper::{StopWith, StoppedBy, UnknownMeans};
+
 use crate::reaper::{AskError, Reaper, StopRefused, TaskTime};
 
 /// Why a process could not be stopped. In each case everything that was stopped for it runs again.
@@ -53,6 +55,7 @@ pub struct Stopped {
     tasks: Vec<TaskTime>,
     began_ns: u64,
     confirmed_ns: u64,
+    by: StoppedBy,
 }
 
 /// What a finished pause was.
@@ -71,6 +74,8 @@ pub struct Pause {
     pub confirmed_ns: u64,
     /// When the tasks were let go, in nanoseconds on CLOCK_MONOTONIC.
     pub resumed_ns: u64,
+    /// By which means they were stopped.
+    pub by: StoppedBy,
 }
 
 impl Stopped {
@@ -85,11 +90,13 @@ impl Stopped {
             tasks: Vec::new(),
             began_ns: 0,
             confirmed_ns: 0,
+            by: StoppedBy::Signal,
         };
         let held = stopped.reaper.stop(pid, stop).await?;
         stopped.tasks = held.tasks;
         stopped.began_ns = held.began_ns;
         stopped.confirmed_ns = held.confirmed_ns;
+        stopped.by = held.by;
         Ok(stopped)
     }
 
@@ -118,6 +125,12 @@ impl Stopped {
         self.confirmed_ns
     }
 
+    /// By which means it was stopped.
+    #[must_use]
+    pub fn by(&self) -> StoppedBy {
+        self.by
+    }
+
     /// Lets everything go on.
     ///
     /// # Errors
@@ -133,6 +146,7 @@ impl Stopped {
             began_ns: self.began_ns,
             confirmed_ns: self.confirmed_ns,
             resumed_ns,
+            by: self.by,
         })
     }
 }

@@ -22,6 +22,7 @@ use pause_kit::reaper::ReaperCommand;
 use pause_kit::run::{Report, run as play};
 use pause_kit::scenario::{ScenarioId, UnknownScenario};
 use pause_kit::services::{Services, ServicesConfig};
+use pause_kit::stopper::StopWith;
 use pause_kit::target::{Http, Proxy};
 use pause_kit::timeline;
 use tokio::signal::unix::{SignalKind, signal};
@@ -67,6 +68,10 @@ pub(crate) struct ProveArguments {
     /// are control, pair, ttl, revoke, mark, front, waits
     #[arg(long, value_name = "EXPR")]
     select: Option<Selection>,
+    /// Stop processes by this: signal, freezer (of cgroup v2, which has to be delegated to this user), or auto: the freezer where
+    /// it is delegated, else signals. The evidence names it for each stop
+    #[arg(long, value_name = "MEANS", default_value = "signal")]
+    stop_with: StopWith,
     /// Draw the schedule from this number [default: a random one, which is printed]
     #[arg(long, value_name = "N", value_parser = seed, allow_negative_numbers = true)]
     seed: Option<u64>,
@@ -102,7 +107,7 @@ pub(crate) fn run(arguments: &ProveArguments) -> Result<Ending, Failure> {
         tokio::select! {
             biased;
             number = interrupted() => Ok(Err(number?)),
-            report = whole(&plan, &manifest) => report.map(Ok),
+            report = whole(&plan, &manifest, arguments.stop_with) => report.map(Ok),
         }
     })?;
     let report = match report {
@@ -141,7 +146,7 @@ fn place(arguments: &ProveArguments, manifest: &Manifest) -> Result<Option<Place
     Place::check(&folder).map(Some).map_err(Failure::usage)
 }
 
-async fn whole(plan: &Plan, manifest: &Manifest) -> Result<Report, Failure> {
+async fn whole(plan: &Plan, manifest: &Manifest, stop_with: StopWith) -> Result<Report, Failure> {
     let progress = Progress::begin(plan);
     let started = Instant::now();
     let services = Services::start(ServicesConfig {
@@ -153,6 +158,7 @@ async fn whole(plan: &Plan, manifest: &Manifest) -> Result<Report, Failure> {
         etcd: manifest.tiers.keys().map(ToString::to_string).collect(),
     });
     let services = services.await.map_err(Failure::service)?;
+    services.stop_with(stop_with).await.map_err(Failure::service)?;
     progress.services_run(&services, started.elapsed());
     let report = play(plan, &services, &etcd::EtcdStores, &progress).await;
     progress.end();

@@ -9,6 +9,7 @@ use pause_kit::plan::{ClassPlan, Halves, Plan};
 use pause_kit::scenario::ScenarioId;
 use pause_kit::schedule::Schedule;
 use pause_kit::services::{NotFound, locate};
+use pause_kit::stopper::StopWith;
 use pause_kit::target::{Defeat, Http, Proxy, Transport};
 
 use super::{ProveArguments, commit};
@@ -120,6 +121,9 @@ fn again(arguments: &ProveArguments, seed: u64) -> String {
     }
     if let Some(proxy) = arguments.through {
         words.push(format!("--through {}", proxy.as_str()));
+    }
+    if arguments.stop_with != StopWith::Signal {
+        words.push(format!("--stop-with {}", arguments.stop_with.as_str()));
     }
     let select = arguments.select.iter();
     words.extend(select.map(|select| format!("--select '{}'", select.text())));

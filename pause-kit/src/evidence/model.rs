@@ -7,6 +7,7 @@ use fence_core::{ClassName, Token};
 use serde::{Deserialize, Serialize};
 
 use crate::scenario::ScenarioId;
+use crate::stopper::StoppedBy;
 use crate::target::{Guard, Transport};
 
 /// The form of `evidence.json`; another number is another form.
@@ -237,4 +238,7 @@ pub struct StopEvidence {
     pub lease_ended_ms: Option<f64>,
     /// Milliseconds from the confirmed stop until it was resumed.
     pub resumed_ms: f64,
+    /// By which means it was stopped. Where nothing is said, by signals.
+    #[serde(default, skip_serializing_if = "StoppedBy::is_signal")]
+    pub by: StoppedBy,
 }

@@ -7,6 +7,7 @@ use super::observed::{At, Op, Presented, Reply, TokenNumber};
 use super::probe::Probe;
 use super::read::{Final, Read};
 use super::relay::{Relay, Withheld};
+use crate::stopper::StoppedBy;
 
 macro_rules! events {
     ($( $(#[$doc:meta])* $kind:ident($body:ident), )*) => {
@@ -146,6 +147,9 @@ pub struct Stop {
     pub cpu_before: u64,
     /// The CPU time of the same tasks just before they were let go on, in nanoseconds.
     pub cpu_after: u64,
+    /// By which means they were stopped. Where the file says nothing, by signals.
+    #[serde(default, skip_serializing_if = "StoppedBy::is_signal")]
+    pub by: StoppedBy,
 }
 
 /// Bytes of a request that the path kept back.

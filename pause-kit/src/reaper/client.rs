@@ -12,7 +12,9 @@ use std::time::{Duration, Instant};
 use tokio::sync::{oneshot, watch};
 
 use super::command::ReaperCommand;
-use super::protocol::{Answer, Ask, Ended, Held, Line, Owner, Refusal, Request, Spawn, TaskTime, VERSION};
+use super::protocol::{
+    Answer, Ask, Ended, Held, Line, Owner, Refusal, Request, Spawn, StopWith, StoppedBy, TaskTime, VERSION,
+};
 
 /// How long [`Reaper::close`] waits for the reaper to go. It needs less than two seconds.
 const CLOSING: Duration = Duration::from_secs(40);
@@ -142,6 +144,14 @@ impl Reaper {
     /// A number that was not used before.
     pub(crate) fn number(&self) -> u64 {
         self.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Stops by these means from now on; says which they are.
+    pub(crate) async fn stop_with(&self, means: StopWith) -> Result<StoppedBy, AskError> {
+        match self.ask(Ask::StopWith { means }).await.map_err(plain)? {
+            Answer::StopsWith { by } => Ok(by),
+            other => Err(unexpected(&other)),
+        }
     }
 
     /// Stops a process with everything that comes from it; `stop` names this stop when it is ended.

@@ -11,6 +11,8 @@
 mod client;
 mod command;
 mod family;
+mod freeze;
+mod freezer;
 mod leftovers;
 mod protocol;
 mod server;
@@ -22,7 +24,7 @@ use std::process::ExitCode;
 
 pub use client::{AskError, StartReaperError};
 pub use command::{FindReaperError, ReaperCommand};
-pub use protocol::{Ended, TaskTime};
+pub use protocol::{Ended, StopWith, StoppedBy, TaskTime, UnknownMeans};
 
 pub(crate) use client::{Reaper, Spawned, StopRefused};
 pub(crate) use protocol::{Farewell, Owner, Spawn};

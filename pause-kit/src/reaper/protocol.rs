@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Raised with every change to this file, because the two sides may have been built at different times.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 
 /// One request of the kit.
 #[derive(Debug, Serialize, Deserialize)]
@@ -23,6 +23,8 @@ pub(crate) enum Ask {
     /// Stop a process and all its descendants, and confirm it. The kit numbers its stops, so that it can end one whose
     /// answer it did not wait for.
     Stop { pid: u32, stop: u64 },
+    /// Stop by these means from now on.
+    StopWith { means: StopWith },
     /// Let what one stop holds run on.
     Resume { stop: u64 },
     /// Ask the leader of one child to end.
@@ -95,6 +97,8 @@ pub(crate) enum Answer {
     Spawned { child: u64, pid: u32 },
     /// Every task is confirmed stopped.
     Stopped(Held),
+    /// Processes are stopped by these means from now on.
+    StopsWith { by: StoppedBy },
     /// Everything that the stop held runs on; `tasks` is what still stood there just before.
     Resumed { tasks: Vec<TaskTime>, resumed_ns: u64 },
     /// The signal was sent, or there was nobody left to send it to.
@@ -112,6 +116,73 @@ pub(crate) struct Held {
     pub(crate) began_ns: u64,
     /// When the last task was confirmed, on CLOCK_MONOTONIC.
     pub(crate) confirmed_ns: u64,
+    /// How.
+    pub(crate) by: StoppedBy,
+}
+
+/// By which means processes are to be stopped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum StopWith {
+    /// By signals, which every Linux has.
+    #[default]
+    Signal,
+    /// By the freezer of cgroup v2, which has to be delegated to the user.
+    Freezer,
+    /// By the freezer where it is delegated, else by signals.
+    Auto,
+}
+
+/// By which means a process was stopped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StoppedBy {
+    /// By SIGSTOP to every thread, each of which was then seen stopped.
+    #[default]
+    Signal,
+    /// By the freezer of cgroup v2, which confirmed that everything in the group was frozen.
+    Freezer,
+}
+
+impl std::str::FromStr for StopWith {
+    type Err = UnknownMeans;
+
+    fn from_str(text: &str) -> Result<StopWith, UnknownMeans> {
+        let all = [StopWith::Signal, StopWith::Freezer, StopWith::Auto];
+        let means = all.into_iter().find(|means| means.as_str() == text);
+        means.ok_or_else(|| UnknownMeans(text.to_owned()))
+    }
+}
+
+impl StopWith {
+    /// The word for it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Signal => "signal",
+            Self::Freezer => "freezer",
+            Self::Auto => "auto",
+        }
+    }
+}
+
+/// No such means: use one of those that the message lists.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} stops nothing; signal, freezer and auto do")]
+pub struct UnknownMeans(String);
+
+impl StoppedBy {
+    /// The word for it, as it stands in evidence.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Signal => "signal",
+            Self::Freezer => "freezer",
+        }
+    }
+
+    pub(crate) fn is_signal(&self) -> bool {
+        *self == Self::Signal
+    }
 }
 
 /// How long one task had run at one moment.

@@ -1,7 +1,7 @@
 //! The reaper's own loop: one thread that answers requests and reaps, so that no child's number is ever freed while it
 //! is being used.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fs;
 use std::io::{self, BufRead, Write};
 use std::os::unix::fs::{DirBuilderExt, chown};
@@ -14,11 +14,12 @@ use tokio::signal::unix::{Signal as Incoming, SignalKind, signal as incoming};
 use tokio::sync::mpsc;
 
 use super::family::{Family, Member, Reaped};
+use super::freeze;
+use super::freezer::Freezer;
 use super::leftovers::Leftovers;
-use super::protocol::{Answer, Ask, Line, Owner, Refusal, Request, VERSION};
-use super::stop::{self, Hold};
+use super::protocol::{Answer, Ask, Line, Owner, Refusal, Request, StopWith, StoppedBy, VERSION};
+use super::stop::{self, Hold, Kept};
 use super::sweep;
-use crate::process::Identity;
 use crate::signal::{self, Signal};
 
 /// Serves the kit on standard input and output until the input ends, and then ends everything that it started.
@@ -46,6 +47,8 @@ struct Server {
     family: Family,
     leftovers: Leftovers,
     holds: HashMap<u64, Hold>,
+    stops_by: StoppedBy,
+    freezer: Option<Freezer>,
     folders: Vec<PathBuf>,
     ending: Arc<AtomicBool>,
 }
@@ -56,6 +59,8 @@ impl Server {
             family: Family::new(),
             leftovers: Leftovers::since_now(),
             holds: HashMap::new(),
+            stops_by: StoppedBy::Signal,
+            freezer: None,
             folders: Vec::new(),
             ending: Arc::new(AtomicBool::new(false)),
         }
@@ -100,6 +105,7 @@ impl Server {
                 Ok(Answer::Spawned { child, pid })
             }
             Ask::Stop { pid, stop } => self.stop(pid, stop),
+            Ask::StopWith { means } => self.stop_with(means),
             Ask::Resume { stop } => Ok(self.resume(stop)),
             Ask::Terminate { child } => {
                 if let Some(member) = self.family.member(child) {
@@ -121,7 +127,13 @@ impl Server {
     }
 
     fn stop(&mut self, pid: u32, stop: u64) -> Result<Answer, Refusal> {
-        let (hold, held) = stop::stop(&self.family, pid, &self.ending, &self.kept())?;
+        let kept = self.kept();
+        let (hold, held) = match (self.stops_by, &mut self.freezer) {
+            (StoppedBy::Freezer, Some(freezer)) => {
+                freeze::freeze(&self.family, freezer, pid, &self.ending, &kept)?
+            }
+            _ => stop::stop(&self.family, pid, &self.ending, &kept)?,
+        };
         self.holds.insert(stop, hold);
         Ok(Answer::Stopped(held))
     }
@@ -129,7 +141,7 @@ impl Server {
     fn resume(&mut self, stop: u64) -> Answer {
         match self.holds.remove(&stop) {
             Some(hold) => {
-                let (tasks, resumed_ns) = stop::resume(&hold, &self.kept());
+                let (tasks, resumed_ns) = stop::resume(hold, &self.kept());
                 Answer::Resumed { tasks, resumed_ns }
             }
             None => Answer::Resumed {
@@ -139,8 +151,34 @@ impl Server {
         }
     }
 
-    fn kept(&self) -> HashSet<Identity> {
-        self.holds.values().flat_map(Hold::identities).collect()
+    /// Only one way at a time: what stands by the one cannot be seen to by the other.
+    fn stop_with(&mut self, means: StopWith) -> Result<Answer, Refusal> {
+        if !self.holds.is_empty() {
+            let why = "something stands, and would be let go another way than it was stopped";
+            return Err(Refusal::System(why.to_owned()));
+        }
+        if self.freezer.is_none() && means != StopWith::Signal {
+            match Freezer::find() {
+                Ok(freezer) => self.freezer = Some(freezer),
+                Err(_) if means == StopWith::Auto => {}
+                Err(error) => return Err(system(error)),
+            }
+        }
+        self.stops_by = match means {
+            StopWith::Freezer | StopWith::Auto if self.freezer.is_some() => StoppedBy::Freezer,
+            _ => StoppedBy::Signal,
+        };
+        Ok(Answer::StopsWith { by: self.stops_by })
+    }
+
+    fn kept(&self) -> Kept {
+        let mut kept = Kept::new();
+        for hold in self.holds.values() {
+            for identity in hold.identities() {
+                kept.entry(identity).or_default().extend_from_slice(hold.groups());
+            }
+        }
+        kept
     }
 
     fn folder(&mut self, base: &str, owner: Option<Owner>) -> io::Result<Answer> {
@@ -163,7 +201,10 @@ impl Server {
     }
 
     fn end(&mut self) {
+        // What is frozen would not hear that it is asked to end.
+        self.holds.clear();
         sweep::sweep(&mut self.family, &mut self.leftovers);
+        self.freezer = None;
         for folder in self.folders.iter().rev() {
             // What cannot be removed now, nobody is left to remove; the processes are gone all the same.
             let _ = fs::remove_dir_all(folder);

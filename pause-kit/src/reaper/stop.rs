@@ -4,19 +4,21 @@
 //! then the tree is listed once more: what was started meanwhile is in that list, because nobody who could start more is
 //! running.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use super::family::Family;
-use super::protocol::{Held, Refusal, TaskTime};
+use super::freezer::Group;
+use super::protocol::{Held, Refusal, StoppedBy, TaskTime};
 use crate::process::{self, Identity, Task};
 use crate::signal::{self, Signal};
 
 /// How long a task may take to stop. In an uninterruptible sleep it may never.
-const BOUND: Duration = Duration::from_secs(3);
+pub(super) const BOUND: Duration = Duration::from_secs(3);
 
 /// After this long, and again after every such time, the tree is let run for a moment and stopped again: a parent in
 /// `vfork` cannot stop until its child, which was stopped first, has gone on to its new program. The moment grows, in
@@ -26,21 +28,26 @@ const FIRST_MOMENT: Duration = Duration::from_millis(2);
 const LAST_MOMENT: Duration = Duration::from_millis(64);
 
 /// Between two looks at `/proc`.
-const LOOK: Duration = Duration::from_micros(200);
+pub(super) const LOOK: Duration = Duration::from_micros(200);
 
 /// Processes that are held by a confirmed stop.
 #[derive(Debug)]
 pub(super) struct Hold {
     held: Vec<Identity>,
-    tasks: Vec<(u32, u32)>,
+    tasks: HashSet<(u32, u32)>,
+    /// Where they stand, if they are frozen. What another stop froze stands in its group until neither holds it.
+    groups: Vec<Rc<Group>>,
 }
+
+/// What other stops hold, and the groups in which those hold it, if it is frozen.
+pub(super) type Kept = HashMap<Identity, Vec<Rc<Group>>>;
 
 /// Stops `root` and everything that comes from it. On an error all of it runs again.
 pub(super) fn stop(
     family: &Family,
     root: u32,
     ending: &AtomicBool,
-    kept: &HashSet<Identity>,
+    kept: &Kept,
 ) -> Result<(Hold, Held), Refusal> {
     let began = monotonic_ns();
     let mut halt = Halt {
@@ -56,15 +63,10 @@ pub(super) fn stop(
                 tasks: tasks.clone(),
                 began_ns: began,
                 confirmed_ns: monotonic_ns(),
+                by: StoppedBy::Signal,
             };
             let tasks = tasks.iter().map(|task| (task.pid, task.tid)).collect();
-            Ok((
-                Hold {
-                    held: halt.held,
-                    tasks,
-                },
-                held,
-            ))
+            Ok((Hold::new(halt.held, tasks, Vec::new()), held))
         }
         Err(refusal) => {
             go_on(&halt.held, kept);
@@ -74,11 +76,13 @@ pub(super) fn stop(
 }
 
 /// Reads the counters of everything that `hold` holds, then lets it run on, apart from what another stop still `keeps`.
-pub(super) fn resume(hold: &Hold, keeps: &HashSet<Identity>) -> (Vec<TaskTime>, u64) {
+pub(super) fn resume(hold: Hold, keeps: &Kept) -> (Vec<TaskTime>, u64) {
     let mut after = Vec::new();
+    let frozen = !hold.groups.is_empty() && hold.groups.iter().all(|group| group.is_frozen());
     for identity in &hold.held {
         // A task that runs now was let go by somebody else, and its counter may lag behind.
-        let known = |task: &Task| task.is_still() && hold.tasks.contains(&(identity.pid, task.tid));
+        let stands = |task: &Task| task.is_still() || frozen && !task.is_dead();
+        let known = |task: &Task| stands(task) && hold.tasks.contains(&(identity.pid, task.tid));
         after.extend(
             times(*identity)
                 .into_iter()
@@ -87,11 +91,30 @@ pub(super) fn resume(hold: &Hold, keeps: &HashSet<Identity>) -> (Vec<TaskTime>, 
         );
     }
     let resumed_ns = monotonic_ns();
-    go_on(&hold.held, keeps);
+    if hold.groups.is_empty() {
+        go_on(&hold.held, keeps);
+    }
+    // One that nobody else holds is let go with the hold. From any other, what that one does not hold is taken out.
+    for group in hold.groups.iter().filter(|group| Rc::strong_count(group) > 1) {
+        let is_kept = |pid: &u32| keeps.keys().any(|kept| kept.pid == *pid);
+        for pid in group.members().into_iter().filter(|pid| !is_kept(pid)) {
+            // One that has gone meanwhile needs no place.
+            let _ = group.let_go(pid);
+        }
+    }
     (after, resumed_ns)
 }
 
 impl Hold {
+    pub(super) fn new(held: Vec<Identity>, tasks: HashSet<(u32, u32)>, groups: Vec<Rc<Group>>) -> Hold {
+        Hold { held, tasks, groups }
+    }
+
+    /// The groups that they are frozen in, if they are.
+    pub(super) fn groups(&self) -> &[Rc<Group>] {
+        &self.groups
+    }
+
     /// The processes that this stop holds.
     pub(super) fn identities(&self) -> impl Iterator<Item = Identity> + '_ {
         self.held.iter().copied()
@@ -211,18 +234,18 @@ impl Halt<'_> {
     }
 }
 
-fn go_on(held: &[Identity], kept: &HashSet<Identity>) {
-    for identity in held.iter().rev().filter(|identity| !kept.contains(identity)) {
+fn go_on(held: &[Identity], kept: &Kept) {
+    for identity in held.iter().rev().filter(|identity| !kept.contains_key(identity)) {
         // Whoever may be stopped may be continued; what is gone needs nothing.
         let _ = signal::send(*identity, Signal::Continue);
     }
 }
 
-fn is_gone(identity: Identity) -> bool {
+pub(super) fn is_gone(identity: Identity) -> bool {
     tasks(identity).iter().all(Task::is_dead)
 }
 
-fn times(identity: Identity) -> Vec<(Task, TaskTime)> {
+pub(super) fn times(identity: Identity) -> Vec<(Task, TaskTime)> {
     let all = tasks(identity).into_iter();
     all.map(|task| {
         (
@@ -237,12 +260,12 @@ fn times(identity: Identity) -> Vec<(Task, TaskTime)> {
     .collect()
 }
 
-fn tasks(identity: Identity) -> Vec<Task> {
+pub(super) fn tasks(identity: Identity) -> Vec<Task> {
     let tasks = process::tasks(identity.pid);
     let same = process::entry(identity.pid).is_some_and(|entry| entry.identity == identity);
     if same { tasks } else { Vec::new() }
 }
 
-fn system(error: io::Error) -> Refusal {
+pub(super) fn system(error: io::Error) -> Refusal {
     Refusal::System(error.to_string())
 }

@@ -10,6 +10,7 @@ use super::header::differences;
 use crate::evidence::{HistoryFile, RefusalSeen, ScenarioEvidence, StopEvidence, Verdict};
 use crate::history::{Event, GuardForm, Half, History, Stop};
 use crate::run::{Judged, assemble};
+use crate::stopper::StoppedBy;
 
 /// The verdict that the histories bear out, unless something is doubtful, and what is.
 pub(super) fn judge_again(bundle: &Bundle, claimed: &ScenarioEvidence) -> (Option<Verdict>, Vec<Doubt>) {
@@ -281,16 +282,17 @@ fn refusals(claimed: Option<&RefusalSeen>, found: Option<&RefusalSeen>) -> [Fiel
 
 fn listed_stop(stop: &StopEvidence) -> String {
     let cpu = (stop.cpu_before, stop.cpu_after);
-    stop_in_words(&stop.target, stop.pid, stop.tasks as u64, cpu)
+    stop_in_words(&stop.target, stop.pid, stop.tasks as u64, cpu, stop.by)
 }
 
 fn seen_stop(stop: &Stop) -> String {
     let cpu = (stop.cpu_before, stop.cpu_after);
-    stop_in_words(&stop.target, stop.pid, stop.tasks.into(), cpu)
+    stop_in_words(&stop.target, stop.pid, stop.tasks.into(), cpu, stop.by)
 }
 
-fn stop_in_words(target: &str, pid: u32, tasks: u64, (before, after): (u64, u64)) -> String {
-    format!("{target} (pid {pid}, {tasks} tasks, cpu {before} to {after} ns)")
+fn stop_in_words(target: &str, pid: u32, tasks: u64, (before, after): (u64, u64), by: StoppedBy) -> String {
+    let by = by.as_str();
+    format!("{target} (pid {pid}, {tasks} tasks, cpu {before} to {after} ns, by {by})")
 }
 
 fn broken(violated: &Option<Vec<crate::evidence::InvariantBroken>>) -> String {

@@ -56,6 +56,7 @@ impl Half<'_> {
                 resumed: Some(at(pause.resumed_ns)),
                 cpu_before: pause.cpu_before_ns(),
                 cpu_after: pause.cpu_after_ns(),
+                by: pause.by,
             },
         );
         let confirmed = self.clock.instant(pause.confirmed_ns);
@@ -73,6 +74,7 @@ impl Half<'_> {
             cpu_after: pause.cpu_after_ns(),
             lease_ended_ms: lease_ended.map(|at| millis(at.saturating_duration_since(confirmed))),
             resumed_ms: millis(pause.stood_for()),
+            by: pause.by,
         };
         self.stops().push(stop);
         Ok(())

@@ -36,7 +36,7 @@ use std::sync::Arc;
 use futures_util::future::{try_join, try_join_all};
 
 use crate::reaper::{AskError, Farewell, FindReaperError, Reaper, ReaperCommand, StartReaperError};
-use crate::stopper::{StopError, Stopped};
+use crate::stopper::{StopError, StopWith, Stopped, StoppedBy};
 use crate::target::Http;
 use account::{Account, Folders};
 
@@ -255,6 +255,17 @@ impl Services {
             program: spec.program.display().to_string(),
             source,
         })
+    }
+
+    /// Stops processes by these means from now on, and says by which: a run that is to use the freezer where it can learns here
+    /// whether it does. Without this call they are stopped by signals.
+    ///
+    /// # Errors
+    ///
+    /// When [`StopWith::Freezer`] is asked for and no group of cgroup v2 is delegated to this process, with the reason; when
+    /// something stands at this moment; or when the reaper has gone.
+    pub async fn stop_with(&self, means: StopWith) -> Result<StoppedBy, AskError> {
+        self.reaper.stop_with(means).await
     }
 
     /// Stops any process that comes from what was started here, with everything that comes from it: a PostgreSQL backend,

@@ -12,9 +12,10 @@ pub(super) fn describe(event: &Event) -> String {
         ),
         Event::LeaseEnd(end) => format!("the lease of grant {} ended: {}", end.grant, end.cause),
         Event::Stop(stop) => format!(
-            "{} (pid {}) stopped: asked at {}, {} of {} confirmed, {}; CPU time {} ns before, {} ns after",
+            "{} (pid {}) stopped by {}: asked at {}, {} of {} confirmed, {}; CPU time {} ns before, {} ns after",
             stop.target,
             stop.pid,
+            stop.by.as_str(),
             clock(stop.asked),
             stop.confirmed,
             count(usize::try_from(stop.tasks).unwrap_or(usize::MAX), "task"),

@@ -6,6 +6,7 @@
 )]
 
 mod commit_order;
+mod freezer;
 mod gates;
 mod history;
 mod judge;

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use pause_kit::reaper::{Ended, ReaperCommand, StartReaperError};
 use pause_kit::services::{ProcessSpec, ServiceError, Services, ServicesConfig};
 
+use crate::freezer::{freezing, group_of, is_frozen};
 use crate::table::{Process, bare, becomes, descendants, segments, shown, states, waits_for_its_child};
 
 const SOON: Duration = Duration::from_secs(10);
@@ -18,11 +19,22 @@ struct OtherKit {
     process: Child,
     folder: PathBuf,
     postmaster: u32,
+    stopped: Vec<u32>,
     tree: Vec<Process>,
 }
 
 impl OtherKit {
     fn start() -> Self {
+        let kit = Self::that_stops_with("signal");
+        assert!(
+            kit.stopped.iter().all(|pid| states(*pid) == ['T']),
+            "{:?}",
+            kit.stopped
+        );
+        kit
+    }
+
+    fn that_stops_with(means: &str) -> Self {
         let reaper = Path::new(env!("CARGO_BIN_EXE_pause-kit-reaper"));
         let program = reaper.with_file_name("examples").join("hold");
         assert!(
@@ -32,7 +44,7 @@ impl OtherKit {
         );
         // What a shell starts in the background ignores SIGINT, and so would the kit: a signal that is ignored ends nothing.
         let mut command = Command::new("env");
-        command.arg("--default-signal=INT,TERM").arg(&program);
+        command.arg("--default-signal=INT,TERM").arg(&program).arg(means);
         command.env("FENCE_REAPER", reaper).stdout(Stdio::piped());
         let run = command.spawn();
         let mut process = run.unwrap_or_else(|error| panic!("env {}: {error}", program.display()));
@@ -48,7 +60,6 @@ impl OtherKit {
             .split(' ')
             .map(|pid| pid.parse().unwrap())
             .collect();
-        assert!(stopped.iter().all(|pid| states(*pid) == ['T']), "{stopped:?}");
         let tree = descendants(process.id());
         assert!(
             tree.len() > 10,
@@ -63,6 +74,7 @@ impl OtherKit {
             process,
             folder,
             postmaster,
+            stopped,
             tree,
         }
     }
@@ -127,6 +139,26 @@ fn a_killed_kit_leaves_no_server_no_stopped_process_no_shared_memory_and_no_fold
     kit.process.kill().unwrap();
     kit.process.wait().unwrap();
     kit.is_gone_within(Duration::from_secs(5));
+}
+
+#[tokio::test]
+async fn a_killed_kit_leaves_nothing_frozen_and_no_group() {
+    let test = "a_killed_kit_leaves_nothing_frozen_and_no_group";
+    if freezing(test).await.is_none() {
+        return;
+    }
+    let mut kit = OtherKit::that_stops_with("freezer");
+    let groups: Vec<PathBuf> = kit.stopped.iter().map(|pid| group_of(*pid)).collect();
+    assert!(groups.iter().all(|group| is_frozen(group)), "{groups:?}");
+    kit.process.kill().unwrap();
+    kit.process.wait().unwrap();
+    kit.is_gone_within(Duration::from_secs(5));
+    let left = || {
+        groups
+            .iter()
+            .any(|group| group.exists() || group.parent().unwrap().exists())
+    };
+    assert!(becomes(SOON, || !left()).is_some(), "left: {groups:?}");
 }
 
 #[test]

@@ -18,12 +18,12 @@ fn shell(name: &str, script: &str) -> ProcessSpec {
     ProcessSpec::new(name, "/bin/sh").args(["-c", script])
 }
 
-fn size(path: &Path) -> u64 {
+pub(crate) fn size(path: &Path) -> u64 {
     fs::metadata(path).map_or(0, |file| file.len())
 }
 
 /// A shell that writes, with a child, a child in a session of its own and an orphan in a session of its own that write too.
-async fn four_writers(services: &Services) -> (Child, Vec<PathBuf>) {
+pub(crate) async fn four_writers(services: &Services) -> (Child, Vec<PathBuf>) {
     let files: Vec<PathBuf> = (0..4)
         .map(|n| services.folder().join(format!("writer-{n}")))
         .collect();

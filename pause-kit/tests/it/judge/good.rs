@@ -4,7 +4,7 @@ use pause_kit::history::{Event, Half, Outcome};
 use pause_kit::judge::{Invariant, Verdict, judge};
 
 use super::forms::{held, idle, late_send, queued, restarted_resource};
-use super::tape::{NEW, OLD, Tape};
+use super::tape::{NEW, OLD, Tape, ms};
 
 #[test]
 fn every_guarded_form_holds_with_its_outcome_and_its_refusal() {
@@ -132,4 +132,19 @@ fn a_history_with_fifty_thousand_reads_is_judged_like_a_short_one() {
     let again = (0..50_000).map(|_| (at, read.clone()));
     tape.events.extend(again);
     assert_eq!(judge(&tape.history()).verdict, Verdict::Held);
+}
+
+#[test]
+fn an_answer_before_its_request_is_still_told_to_be_its_own() {
+    let mut tape = late_send("S02", Half::Guarded);
+    for (at, event) in &mut tape.events {
+        if matches!(event, Event::Answer(answer) if answer.op.as_str() == "H2-write") {
+            *at = ms(20);
+        }
+    }
+    let verdict = judge(&tape.history()).verdict;
+    let Verdict::Void(why) = verdict else {
+        panic!("{verdict:?}")
+    };
+    assert!(why.to_string().contains("answered before it begins"), "{why}");
 }

@@ -7,6 +7,7 @@ use pause_kit::history::{
     GuardForm, Half, History, LeaseEnd, Mark, Move, Op, Outcome, Presented, Probe, ProbeKind, Read, Reply,
     Request, Run, Stop, TokenNumber, Work,
 };
+use pause_kit::stopper::StoppedBy;
 
 /// The stale holder's token: epoch 1, revision 33.
 pub(crate) const OLD: i64 = (1 << 48) + 33;
@@ -151,6 +152,7 @@ impl Tape {
                 resumed: Some(ms(to)),
                 cpu_before: 12,
                 cpu_after: 12,
+                by: StoppedBy::Signal,
             },
         )
     }
