@@ -9,7 +9,7 @@ use pause_kit::services::{ProcessSpec, Services};
 use pause_kit::stopper::{StopWith, StoppedBy};
 
 use crate::stopper::{four_writers, size};
-use crate::table::{Process, bare, becomes, descendants};
+use crate::table::{Process, bare, becomes, descendants, shown};
 
 const SOON: Duration = Duration::from_secs(10);
 
@@ -128,10 +128,9 @@ async fn what_two_stops_hold_goes_on_when_both_are_over_and_no_sooner() {
         return;
     };
     let (child, files) = four_writers(&services).await;
-    let inner = descendants(child.pid())
-        .into_iter()
-        .find(|one| one.parent == child.pid())
-        .unwrap();
+    // The shell below it, which has the words of its script too.
+    let is_shell = |one: &Process| one.parent == child.pid() && shown(one.pid).contains("writer-3");
+    let inner = descendants(child.pid()).into_iter().find(is_shell).unwrap();
     for inner_first in [true, false] {
         let (one, other) = match inner_first {
             true => (inner.pid, child.pid()),
@@ -139,8 +138,14 @@ async fn what_two_stops_hold_goes_on_when_both_are_over_and_no_sooner() {
         };
         let first = services.stop(one).await.unwrap();
         let second = services.stop(other).await.unwrap();
-        // What the second one alone holds may go on now, and nothing of the first.
+        let before: Vec<u64> = files.iter().map(|file| size(file)).collect();
+        let grows = |n: usize| size(&files[n]) > before[n];
         assert!(!first.resume().await.unwrap().moved(), "{inner_first}");
+        // What the first one alone held goes on now, and nothing of the second.
+        if !inner_first {
+            assert!(becomes(SOON, || grows(3)).is_some(), "the outer one stands still");
+        }
+        assert!(!grows(0), "{inner_first}: the inner one goes on");
         let still = group_of(if inner_first { child.pid() } else { inner.pid });
         assert!(is_frozen(&still), "{inner_first}: {}", still.display());
         assert!(is_frozen(&group_of(inner.pid)), "{inner_first}: held by both");
