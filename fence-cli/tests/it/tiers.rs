@@ -180,6 +180,17 @@ async fn locks_lists_every_tier_or_those_of_the_classes() {
     assert_eq!(under(""), [leader.clone(), order.clone()]);
     assert_eq!(under("--class shop.order"), [order]);
     assert_eq!(under("--tier coord"), [leader]);
+    // A tier whose store nobody knows is asked for only where it is meant.
+    let coord = format!("prefix = \"{}-coord\"\n", shop.prefix);
+    shop.change(&format!("etcd = [\"{}\"]\n{coord}", shop.etcd), &coord);
+    let said = shop.fence(&["locks", "--class", "shop.order"]);
+    assert_eq!(
+        (said.code, said.out.as_str()),
+        (0, "nothing is held or waited for\n"),
+        "{}",
+        said.err
+    );
+    assert_eq!(shop.fence(&["locks"]).code, 2);
     let said = shop.fence(&["locks", "--etcd", &shop.etcd]);
     assert_eq!(said.code, 2, "{}", said.out);
     assert!(said.err.contains("say --tier as well"), "{}", said.err);

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::EtcdStore;
 use crate::store::Attempt;
 
-/// How many attempts of this process wait, by the queue that they stand in.
+/// How many attempts of this process, through this store and its clones, wait, by the queue that they stand in.
 ///
 /// Whoever comes to such a lock takes a place at once. It would ask in vain whether the lock is free: to see that somebody
 /// queues, every member of etcd reads the whole queue.
