@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use pause_kit::away;
+use pause_kit::{away, unstoppable};
 
 use crate::exit::Failure;
 use crate::{doctor, epoch, exit, hold, locks, pg, prove, register, say, timeline, token, verify};
@@ -54,7 +54,10 @@ enum Command {
     /// Start a holder as a child that has left; `fence prove` starts this itself
     #[command(name = away::PARENT, hide = true)]
     Parent(Words),
-    /// Become that child; the command above starts this itself
+    /// Start a holder and stand in vfork; `fence prove` starts this itself
+    #[command(name = unstoppable::PARENT, hide = true)]
+    Unstoppable(Words),
+    /// Become a child that has left; the command before starts this itself
     #[command(name = away::CHILD, hide = true)]
     Child(Words),
 }
@@ -89,6 +92,7 @@ impl Arguments {
             Command::Reaper => pause_kit::reaper::main(),
             Command::Terminal { group } => hold::give_the_terminal_back(group),
             Command::Parent(words) => away::parent(&words.words),
+            Command::Unstoppable(words) => unstoppable::parent(&words.words),
             Command::Child(words) => away::child(&words.words),
         }
     }

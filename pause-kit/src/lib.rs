@@ -7,7 +7,7 @@
 //!
 //! - [`services`]: PostgreSQL, etcd and the target's processes, private to a run and gone after it
 //! - [`stopper`]: a process that is known to stand, and goes on when the guard is dropped
-//! - [`away`]: a holder that is another process's child, and has left its group
+//! - [`away`], [`unstoppable`]: a holder that is another process's child, and has left its group, or whose parent cannot be stopped
 //! - [`reaper`]: the process that owns all of these, so that nothing outlives the kit
 //! - [`path`], [`gates`]: where bytes and holders are kept
 //! - [`wire`], [`commit_order`]: what was said on the path, and what the database committed in which order
@@ -91,4 +91,5 @@ pub mod stopper;
 pub mod store;
 pub mod target;
 pub mod timeline;
+pub mod unstoppable;
 pub mod wire;

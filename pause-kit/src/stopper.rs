@@ -78,8 +78,11 @@ pub struct Pause {
     pub by: StoppedBy,
 }
 
+/// How long a task may take to stop, where nothing else is said.
+pub(crate) const USUAL: Duration = Duration::from_secs(3);
+
 impl Stopped {
-    pub(crate) async fn stop(reaper: Arc<Reaper>, pid: u32) -> Result<Self, StopError> {
+    pub(crate) async fn stop(reaper: Arc<Reaper>, pid: u32, within: Duration) -> Result<Self, StopError> {
         // The guard exists before the stop is asked for: a caller that gives up waiting must not leave anything stopped.
         let stop = reaper.number();
         let mut stopped = Self {
@@ -92,7 +95,7 @@ impl Stopped {
             confirmed_ns: 0,
             by: StoppedBy::Signal,
         };
-        let held = stopped.reaper.stop(pid, stop).await?;
+        let held = stopped.reaper.stop(pid, stop, within).await?;
         stopped.tasks = held.tasks;
         stopped.began_ns = held.began_ns;
         stopped.confirmed_ns = held.confirmed_ns;

@@ -50,6 +50,9 @@ pub(super) fn check((name, guard): (&ClassName, Guard), proof: &ClassProof, at: 
                 "S26 has the holder write to the database itself: it has no front, and needs defeat_on_path",
             );
         }
+        if *scenario == ScenarioId::S53 && proof.front.is_some() {
+            return at.fault("S53 has the holder write to the database itself: it has no front");
+        }
         let offered = &proof.holder.gates;
         if let Some(gate) = scenario.gates().iter().find(|gate| !offered.contains(gate)) {
             return at.fault(format!(

@@ -71,7 +71,13 @@ pub(super) fn reached(proof: &ClassProof, target: &Target, at: &At) -> Result<()
         ));
     }
     // In these the token has left the path before the late write's successor is granted.
-    let gone = [ScenarioId::S05, ScenarioId::S24, ScenarioId::S29, ScenarioId::S33];
+    let gone = [
+        ScenarioId::S05,
+        ScenarioId::S24,
+        ScenarioId::S25,
+        ScenarioId::S29,
+        ScenarioId::S33,
+    ];
     let late = proof.scenarios.iter().position(|one| gone.contains(one));
     if let (Some(Defeat::FresherToken), Some(index)) = (target.defeat, late) {
         return at.key("scenarios").index(index).fault(format!(

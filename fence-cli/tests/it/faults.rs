@@ -46,7 +46,7 @@ fn each_fault_is_named_with_its_line_the_wrong_word_and_the_right_form() {
             "[\"S01\", \"S99\"]",
             vec![
                 "\"S99\"",
-                "S01, S02, S03, S04, S04b, S05, S07, S08, S09, S12, S15, S17, S18, S21, S24, S26, S28, S29, S33, S34, S35, S37, S39, S47, S48, S67, S69",
+                "S01, S02, S03, S04, S04b, S05, S07, S08, S09, S12, S15, S16, S17, S18, S21, S24, S25, S25b, S26, S28, S29, S33, S34, S35, S37, S39, S47, S48, S53, S67, S69, S75, S82",
             ],
         ),
         (

@@ -15,7 +15,7 @@ fn a_wrong_argument_is_named_with_the_right_form_and_nothing_runs() {
             vec!["prove", "--scenario", "S1"],
             vec![
                 "\"S1\"",
-                "S01, S02, S03, S04, S04b, S05, S07, S08, S09, S12, S15, S17, S18, S21, S24, S26, S28, S29, S33, S34, S35, S37, S39, S47, S48, S67, S69",
+                "S01, S02, S03, S04, S04b, S05, S07, S08, S09, S12, S15, S16, S17, S18, S21, S24, S25, S25b, S26, S28, S29, S33, S34, S35, S37, S39, S47, S48, S53, S67, S69, S75, S82",
             ],
         ),
         (

@@ -6,7 +6,7 @@ use super::committed::Commit;
 use super::observed::{At, Op, Presented, Reply, TokenNumber};
 use super::probe::Probe;
 use super::read::{Final, Read};
-use super::relay::{Relay, Withheld};
+use super::relay::{Relay, Uncommitted, Withheld};
 use crate::stopper::StoppedBy;
 
 macro_rules! events {
@@ -35,10 +35,16 @@ events! {
     LeaseEnd(LeaseEnd),
     /// A process and all below it stood still; at the time when the last task was confirmed stopped.
     Stop(Stop),
+    /// A process was to be stopped, and was not seen stopped; at the time when the kit gave up. It ran on.
+    Unstopped(Unstopped),
     /// The path kept bytes back; at the time when the first of them reached it.
     Hold(Hold),
     /// The path kept an answer back; at the time when its first byte reached it.
     Withheld(Withheld),
+    /// The path kept back the COMMIT of a request's transaction; at the time when its first byte reached it.
+    Uncommitted(Uncommitted),
+    /// A keepalive lay unread in the lock store's socket; at the time when that was seen.
+    Unheard(Unheard),
     /// A request lay unread in the resource's socket; at the time when that was seen.
     Queued(Queued),
     /// A backend was seen waiting for another one; at the time when that was seen.
@@ -152,6 +158,20 @@ pub struct Stop {
     pub by: StoppedBy,
 }
 
+/// A stop that was tried in vain.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Unstopped {
+    /// Who, such as `H1`.
+    pub target: String,
+    /// The process that did not stop.
+    pub pid: u32,
+    /// Its task.
+    pub tid: u32,
+    /// The state in which that task stayed, as its letter in `/proc`.
+    pub state: char,
+}
+
 /// Bytes of a request that the path kept back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -174,6 +194,18 @@ pub struct Queued {
     /// The request.
     pub op: Op,
     /// Whose socket it is, such as `R`.
+    pub target: String,
+    /// How many bytes lay there.
+    pub bytes: u64,
+}
+
+/// A keepalive that the kernel has acknowledged and the lock store has not read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Unheard {
+    /// Whose, such as `H1`.
+    pub holder: String,
+    /// Whose socket it is, such as `L`.
     pub target: String,
     /// How many bytes lay there.
     pub bytes: u64,

@@ -46,12 +46,12 @@ mod run;
 pub use committed::{Change, Commit, Move};
 pub use event::{
     Answer, Cause, DbAnswer, Event, GrantRecord, Hold, Killed, LeaseEnd, Queued, Request, Restarted, Started,
-    Stop, Unanswered, Waiting, Work,
+    Stop, Unanswered, Unheard, Unstopped, Waiting, Work,
 };
 pub use file::{History, ReadError};
 pub use observed::{At, Op, Presented, Reply, TokenNumber};
 pub use probe::{Probe, ProbeKind};
 pub use read::{Final, Mark, Read};
 pub use recorder::Recorder;
-pub use relay::{Alteration, Answerer, Relay, Withheld};
+pub use relay::{Alteration, Answerer, Relay, Uncommitted, Withheld};
 pub use run::{Attempt, Bounds, Clock, Exercise, GuardForm, Half, Outcome, Run};

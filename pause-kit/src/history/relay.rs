@@ -1,4 +1,4 @@
-//! Requests that the path itself sends, and answers that it keeps back.
+//! Requests that the path itself sends, and what it keeps back behind the resource.
 
 use serde::{Deserialize, Serialize};
 
@@ -54,4 +54,14 @@ pub enum Answerer {
     Database,
     /// The resource, to the holder.
     Resource,
+}
+
+/// The COMMIT of a request's transaction, on its way from the resource to PostgreSQL, that the path kept back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Uncommitted {
+    /// The request.
+    pub op: Op,
+    /// When it was let go. `None` when it never was.
+    pub released: Option<At>,
 }

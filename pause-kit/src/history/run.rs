@@ -169,6 +169,29 @@ pub enum Exercise {
     /// A control: two writes were committed and neither was answered: the database's answer to one was held with the resource
     /// stopped, the resource's answer to the other with the holder stopped. The next holder read both and wrote nothing.
     LostAnswers,
+    /// The stale holder's write was made in a transaction whose COMMIT was held, with the resource stopped; inside the stop the
+    /// lease ended, and the successor was granted and seen waiting for that transaction. Guarded, the server ended it, and a
+    /// later holder raised and wrote, all inside the stop; it never landed, and the path sent the write again. In the twin the
+    /// stop outlasted the successor's bound.
+    MarkHeld {
+        /// After how many nanoseconds the server ends a transaction whose client is idle.
+        idle_ns: u64,
+    },
+    /// The lock store was stopped for longer than the time to live, with a keepalive of the stale holder's unread in its socket.
+    /// Then the lease ended, the successor was granted, raised and wrote, and the stale holder made its attempt.
+    StoreStopped {
+        /// That time, in nanoseconds.
+        ttl_ns: u64,
+    },
+    /// A control: a write was made in a transaction whose COMMIT was held, with its backend stopped; inside the stop a later
+    /// holder was granted and seen waiting for that transaction, and answered.
+    BackendStopped,
+    /// A control: a write was made in a holder's transaction; a statement failed in it, of which the holder heard nothing, before
+    /// the COMMIT. Afterwards a write was committed.
+    CommitFailed,
+    /// A control: once the second holder had raised and written the lock store was killed; then the first one made its attempt,
+    /// and the second one wrote again.
+    StoreGone,
     /// A control: a write that had been answered was sent again by the path, byte for byte, under the same live grant.
     Repeated,
     /// A control: the path held a live holder's write whole, sent it in every form of this alteration, and then let it go on.
@@ -219,6 +242,9 @@ pub enum Outcome {
     /// Refused, failing closed.
     #[serde(rename = "CLO")]
     Closed,
+    /// Not committed, and not said to be.
+    #[serde(rename = "NOT")]
+    NotCommitted,
     /// Conflict: equal token, other grant.
     #[serde(rename = "CON")]
     Conflict,
@@ -232,6 +258,7 @@ impl std::fmt::Display for Outcome {
             Outcome::Blocked => "BLK",
             Outcome::Unknown => "UNK",
             Outcome::Closed => "CLO",
+            Outcome::NotCommitted => "NOT",
             Outcome::Conflict => "CON",
         })
     }

@@ -8,7 +8,7 @@ use hashbrown::{HashMap, HashSet};
 use super::facts::{Facts, Guarded, Seen};
 use super::said::{Fence, Said, of_probe};
 use super::verdict::{Invariant, Violation};
-use crate::history::{At, GuardForm, ProbeKind, Read, Reply};
+use crate::history::{At, Exercise, GuardForm, ProbeKind, Read, Reply};
 
 /// 2 and 3: what is stale when it begins, or when it takes effect, is not accepted.
 pub(super) fn late(facts: &Facts<'_>) -> Vec<Violation> {
@@ -207,17 +207,20 @@ fn same_answer(one: &Guarded<'_>, other: &Guarded<'_>) -> bool {
     status(one) == status(other) && same_body
 }
 
-/// 13: the successor's first guarded operation returns within the bound, with whatever answer; so does each that says
-/// that it was blocked. Time in which the resource itself stood still is not its guard's.
+/// 13: the successor's first guarded operation returns within the bound, with whatever answer; so does each on the contested key
+/// that says that it was blocked. Time in which the resource itself stood still is not its guard's.
 pub(super) fn bounded_block(facts: &Facts<'_>) -> Vec<Violation> {
     let bounds = facts.run.bounds;
     let limit = Duration::from_nanos(bounds.deadline_ns.saturating_add(bounds.slack_ns));
     let mut found = Vec::new();
-    let mut touched = Vec::new();
-    for op in facts.successor_ops() {
-        let first = !touched.contains(&&op.request.grant);
-        touched.push(&op.request.grant);
-        if !first && op.said() != Said::Blocked {
+    let mut touched = HashSet::new();
+    let successors: HashSet<&str> = facts.successors().map(|one| one.record.grant.as_str()).collect();
+    for op in &facts.ops {
+        let grant = op.request.grant.as_deref();
+        let of_successor = grant.is_some_and(|grant| successors.contains(grant));
+        let first = of_successor && touched.insert(grant);
+        let contested = op.request.class == facts.run.class && op.request.key == facts.run.key;
+        if !(first || contested && op.said() == Said::Blocked) {
             continue;
         }
         let still_waiting = facts
@@ -350,12 +353,14 @@ fn who(facts: &Facts<'_>, op: &Guarded<'_>) -> String {
     facts.who(op.request.grant.as_deref())
 }
 
-/// How long the resource was stopped between two instants. Holders' names begin with `H`, by the kit's convention.
+/// How long the resource, through which an operation went, was stopped between two instants.
 fn resource_stood_still(facts: &Facts<'_>, from: At, to: At) -> Duration {
+    // There it goes through another process of the resource.
+    let through_another = matches!(facts.run.exercise, Exercise::MarkHeld { .. });
     let stops = facts
         .stops
         .iter()
-        .filter(|stop| !stop.body.target.starts_with('H'));
+        .filter(|stop| stop.body.target == "R" && !through_another);
     stops
         .map(|stop| {
             let end = stop.body.resumed.unwrap_or(to).min(to);

@@ -8,7 +8,8 @@ use super::join::speaks_of;
 use super::said::Said;
 use crate::history::{
     Alteration, At, Cause, Commit, DbAnswer, Event, Final, GrantRecord, History, Hold, Killed, Op, Probe,
-    ProbeKind, Queued, Read, Relay, Reply, Request, Restarted, Run, Started, Stop, Waiting, Withheld, Work,
+    ProbeKind, Queued, Read, Relay, Reply, Request, Restarted, Run, Started, Stop, Uncommitted, Waiting,
+    Withheld, Work,
 };
 
 /// A body with its line and time.
@@ -139,6 +140,7 @@ pub(super) struct Facts<'h> {
     pub(super) started: Vec<Seen<'h, Started>>,
     pub(super) relays: Vec<Seen<'h, Relay>>,
     pub(super) withheld: Vec<Seen<'h, Withheld>>,
+    pub(super) uncommitted: Vec<Seen<'h, Uncommitted>>,
     pub(super) finals: Vec<Seen<'h, Final>>,
     pub(super) rights: Vec<Right<'h>>,
     /// Names that answers and others bear although no request does, with their lines; and requests that share a name.
@@ -171,6 +173,7 @@ impl<'h> Facts<'h> {
             started: Vec::new(),
             relays: Vec::new(),
             withheld: Vec::new(),
+            uncommitted: Vec::new(),
             finals: Vec::new(),
             rights: Vec::new(),
             strays: Vec::new(),
@@ -324,8 +327,11 @@ impl<'h> Facts<'h> {
             Event::Restarted(body) => self.restarted.push(Seen { line, at, body }),
             Event::Started(body) => self.started.push(Seen { line, at, body }),
             Event::Withheld(body) => self.withheld.push(Seen { line, at, body }),
+            Event::Uncommitted(body) => self.uncommitted.push(Seen { line, at, body }),
             Event::Relay(body) => self.relays.push(Seen { line, at, body }),
             Event::LeaseEnd(_) => {}
+            // Few scenarios have these, and look for them themselves.
+            Event::Unheard(_) | Event::Unstopped(_) => {}
             // What speaks of a request is joined once all requests are known.
             Event::Answer(_) | Event::Unanswered(_) | Event::DbAnswer(_) => {}
         }

@@ -97,6 +97,7 @@ pub(super) fn speaks_of(event: &Event) -> Option<&Op> {
         Event::Waiting(waiting) => Some(&waiting.op),
         Event::Relay(relay) => Some(&relay.op),
         Event::Withheld(answer) => Some(&answer.op),
+        Event::Uncommitted(commit) => Some(&commit.op),
         _ => None,
     }
 }

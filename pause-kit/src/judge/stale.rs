@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::clients::known_by;
+use super::clients::{is_accepted, known_by};
 use super::facts::{Facts, Guarded};
 use super::said::{Fence, Said, is_cut_short};
 use super::verdict::{Invariant, SeenRefusal, Violation};
@@ -57,7 +57,12 @@ fn judge(facts: &Facts<'_>, op: &Guarded<'_>, run: &history::Attempt, late: &[Vi
         .chain(op.answer.map(|answer| answer.line))
         .collect();
     let broken = |why: String| vec![Violation::new(Invariant::Reason, format!("{name} {why}"), &lines)];
-    let expects_stale = matches!(run.expected, Outcome::Refused | Outcome::Blocked);
+    // Where a backend stands, being blocked is the end of it.
+    let expects_stale = match run.expected {
+        Outcome::Refused => true,
+        Outcome::Blocked => facts.run.exercise != Exercise::BackendStopped,
+        _ => false,
+    };
     let database = said_by_database(op);
     let wrong_kind = match op.said() {
         Said::Fenced(Fence::Stale) | Said::Unknown | Said::Deferred | Said::Blocked | Said::Failed => None,
@@ -117,12 +122,16 @@ fn shown_late(facts: &Facts<'_>, op: &Guarded<'_>, late: &[Violation]) -> bool {
 }
 
 fn outcome(facts: &Facts<'_>, op: &Guarded<'_>, accepted_wrongly: bool) -> Option<Outcome> {
+    let told_otherwise = !matches!(op.said(), Said::Accepted | Said::Stored | Said::Fenced(_));
+    if facts.run.exercise == Exercise::CommitFailed && told_otherwise && op.answer.is_some() {
+        return (!is_accepted(facts, op)).then_some(Outcome::NotCommitted);
+    }
     let stale_grant_wrote = facts.ops.iter().any(|other| {
         other.is_write() && other.request.grant == op.request.grant && other.said() == Said::Accepted
     });
     match op.said() {
         Said::Accepted | Said::Stored => (!accepted_wrongly).then_some(Outcome::Legal),
-        Said::Fenced(Fence::Stale) if matches!(facts.run.exercise, Exercise::IdleInTransaction { .. }) => {
+        Said::Fenced(Fence::Stale) if is_blocked_first(facts.run.exercise) => {
             // Its first transaction must have failed, or there was nothing to block for.
             (!stale_grant_wrote).then_some(if successor_was_blocked_then_applied(facts) {
                 Outcome::Blocked
@@ -134,8 +143,17 @@ fn outcome(facts: &Facts<'_>, op: &Guarded<'_>, accepted_wrongly: bool) -> Optio
         Said::Fenced(Fence::Collision) => Some(Outcome::Conflict),
         Said::Fenced(_) => Some(Outcome::Closed),
         Said::Unknown => Some(Outcome::Unknown),
+        Said::Blocked if facts.run.exercise == Exercise::BackendStopped => Some(Outcome::Blocked),
         Said::Deferred | Said::Declined | Said::Blocked | Said::Failed => None,
     }
+}
+
+/// Whether the successor is to find an open transaction in its way before the late attempt is refused.
+fn is_blocked_first(exercise: Exercise) -> bool {
+    matches!(
+        exercise,
+        Exercise::IdleInTransaction { .. } | Exercise::MarkHeld { .. }
+    )
 }
 
 fn successor_was_blocked_then_applied(facts: &Facts<'_>) -> bool {

@@ -51,8 +51,8 @@
 //!
 //! # What a path does not do
 //!
-//! It speaks no TLS, it does not change the number of bytes, and it forgets nothing: its log holds every byte for as long
-//! as the path lives.
+//! It speaks no TLS, it changes the number of bytes only by what it [asks aside](Path::ask_aside), and it forgets nothing: its
+//! log holds every byte for as long as the path lives.
 
 mod close;
 mod control;

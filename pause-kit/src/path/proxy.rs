@@ -11,7 +11,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use super::close::CloseRule;
 use super::control::Shared;
 use super::hold::{Held, Hold};
-use super::log::{Connection, ConnectionNumber, Log};
+use super::log::{Connection, ConnectionNumber, Direction, Log};
 use super::pump::carry;
 use super::replace::{Replacement, ReplacementHandle};
 use super::unread::{UnreadError, unread, wait_for_unread};
@@ -148,6 +148,30 @@ impl Path {
     /// Cuts a connection off: nothing more of it is handed on, also what is held, and both ends get a reset.
     pub fn cut(&self, connection: ConnectionNumber) {
         self.shared.change(|state| state.cut(connection));
+    }
+
+    /// Asks the upstream something on a connection that is open, before what is held on it, and keeps the answer from the side that
+    /// connected. Nothing may be under way on it. `whole` says whether the answer is: it sees what has come since the question.
+    /// Both stand in the log. Waits for ever when the answer never is whole: the caller bounds it.
+    pub async fn ask_aside(
+        &self,
+        connection: ConnectionNumber,
+        question: &[u8],
+        whole: impl Fn(&[u8]) -> bool,
+    ) {
+        let answer = self.hold(Hold::new(Direction::ToHolder).on(connection).from_now());
+        let before = self.read(|log| log.connection(connection).map(|one| one.to_holder.received()));
+        let Some(before) = before else { return };
+        self.shared
+            .change(|state| state.insert(connection, Direction::ToResource, question));
+        self.wait(|log| {
+            let come = &log.connection(connection)?.to_holder.bytes()[before..];
+            whole(come).then_some(())
+        })
+        .await;
+        self.shared
+            .change(|state| state.discard(connection, Direction::ToHolder));
+        answer.release();
     }
 
     /// Looks at the log. The function runs under the path's lock, so it must be quick and must not call the path.

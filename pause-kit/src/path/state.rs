@@ -1,5 +1,7 @@
 //! What a path knows: its log, its holds and rules, and what they let through.
 
+mod aside;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;

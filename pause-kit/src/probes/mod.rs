@@ -44,10 +44,8 @@ pub(crate) async fn ask(half: &Half<'_>) -> Result<(), RunError> {
 
 /// A superuser's connection in the role of whoever applies replicated changes.
 async fn as_replica(half: &Half<'_>) -> Result<Client, RunError> {
-    let postgres = half.ground.services.postgres();
-    let url = postgres
-        .expect("every half has a database")
-        .superuser_url_of(half.database.database());
+    let postgres = half.ground.postgres;
+    let url = postgres.superuser_url_of(half.database.database());
     let applier = connect(&url).await?;
     asked::run(&applier, "SET session_replication_role = replica").await?;
     Ok(applier)

@@ -154,9 +154,10 @@ impl Reaper {
         }
     }
 
-    /// Stops a process with everything that comes from it; `stop` names this stop when it is ended.
-    pub(crate) async fn stop(&self, pid: u32, stop: u64) -> Result<Held, StopRefused> {
-        match self.ask(Ask::Stop { pid, stop }).await? {
+    /// Stops a process with everything that comes from it, each task within this time; `stop` names this stop when it is ended.
+    pub(crate) async fn stop(&self, pid: u32, stop: u64, within: Duration) -> Result<Held, StopRefused> {
+        let within_ms = u64::try_from(within.as_millis()).unwrap_or(u64::MAX);
+        match self.ask(Ask::Stop { pid, stop, within_ms }).await? {
             Answer::Stopped(held) => Ok(held),
             other => Err(StopRefused::Ask(unexpected(&other))),
         }

@@ -21,8 +21,8 @@ pub(crate) enum Ask {
     /// Start a process in a process group of its own.
     Spawn(Spawn),
     /// Stop a process and all its descendants, and confirm it. The kit numbers its stops, so that it can end one whose
-    /// answer it did not wait for.
-    Stop { pid: u32, stop: u64 },
+    /// answer it did not wait for. `within_ms` is how long a task may take to stop, where it is stopped by signals.
+    Stop { pid: u32, stop: u64, within_ms: u64 },
     /// Stop by these means from now on.
     StopWith { means: StopWith },
     /// Let what one stop holds run on.

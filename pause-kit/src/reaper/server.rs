@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use tokio::signal::unix::{Signal as Incoming, SignalKind, signal as incoming};
 use tokio::sync::mpsc;
@@ -104,7 +105,7 @@ impl Server {
                 let Member { child, pid, .. } = self.family.spawn(&spawn).map_err(system)?;
                 Ok(Answer::Spawned { child, pid })
             }
-            Ask::Stop { pid, stop } => self.stop(pid, stop),
+            Ask::Stop { pid, stop, within_ms } => self.stop(pid, stop, Duration::from_millis(within_ms)),
             Ask::StopWith { means } => self.stop_with(means),
             Ask::Resume { stop } => Ok(self.resume(stop)),
             Ask::Terminate { child } => {
@@ -126,13 +127,13 @@ impl Server {
         }
     }
 
-    fn stop(&mut self, pid: u32, stop: u64) -> Result<Answer, Refusal> {
+    fn stop(&mut self, pid: u32, stop: u64, within: Duration) -> Result<Answer, Refusal> {
         let kept = self.kept();
         let (hold, held) = match (self.stops_by, &mut self.freezer) {
             (StoppedBy::Freezer, Some(freezer)) => {
                 freeze::freeze(&self.family, freezer, pid, &self.ending, &kept)?
             }
-            _ => stop::stop(&self.family, pid, &self.ending, &kept)?,
+            _ => stop::stop(&self.family, pid, within, &self.ending, &kept)?,
         };
         self.holds.insert(stop, hold);
         Ok(Answer::Stopped(held))

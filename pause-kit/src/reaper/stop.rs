@@ -17,7 +17,7 @@ use super::protocol::{Held, Refusal, StoppedBy, TaskTime};
 use crate::process::{self, Identity, Task};
 use crate::signal::{self, Signal};
 
-/// How long a task may take to stop. In an uninterruptible sleep it may never.
+/// How long a process may take to freeze.
 pub(super) const BOUND: Duration = Duration::from_secs(3);
 
 /// After this long, and again after every such time, the tree is let run for a moment and stopped again: a parent in
@@ -42,10 +42,12 @@ pub(super) struct Hold {
 /// What other stops hold, and the groups in which those hold it, if it is frozen.
 pub(super) type Kept = HashMap<Identity, Vec<Rc<Group>>>;
 
-/// Stops `root` and everything that comes from it. On an error all of it runs again.
+/// Stops `root` and everything that comes from it. On an error all of it runs again. A task may take `within` to stop; in an
+/// uninterruptible sleep it may never.
 pub(super) fn stop(
     family: &Family,
     root: u32,
+    within: Duration,
     ending: &AtomicBool,
     kept: &Kept,
 ) -> Result<(Hold, Held), Refusal> {
@@ -53,6 +55,7 @@ pub(super) fn stop(
     let mut halt = Halt {
         family,
         root,
+        within,
         ending,
         held: Vec::new(),
         started: Instant::now(),
@@ -131,6 +134,7 @@ pub(super) fn monotonic_ns() -> u64 {
 struct Halt<'reaper> {
     family: &'reaper Family,
     root: u32,
+    within: Duration,
     ending: &'reaper AtomicBool,
     held: Vec<Identity>,
     started: Instant,
@@ -171,7 +175,7 @@ impl Halt<'_> {
             if self.ending.load(Ordering::Relaxed) {
                 return Err(Refusal::Ending);
             }
-            if self.started.elapsed() > BOUND {
+            if self.started.elapsed() > self.within {
                 return Err(Refusal::NeverStopped {
                     pid,
                     tid: task.tid,
@@ -217,7 +221,7 @@ impl Halt<'_> {
             if before == after && self.running().is_none() {
                 return Ok(after);
             }
-            if self.started.elapsed() > BOUND {
+            if self.started.elapsed() > self.within {
                 let moved = after.iter().find(|time| !before.contains(time));
                 let (pid, tid) = moved.map_or((self.root, self.root), |time| (time.pid, time.tid));
                 return Err(Refusal::NeverStopped { pid, tid, state: 'R' });

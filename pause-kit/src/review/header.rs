@@ -26,7 +26,10 @@ pub(super) fn differences(id: ScenarioId, history: &History) -> Vec<(&'static st
             format!("{:?}", run.attempts),
         ),
     ];
-    if let Exercise::ShortPause { ttl_ns } | Exercise::KeptAlive { ttl_ns } = run.exercise {
+    if let Exercise::ShortPause { ttl_ns }
+    | Exercise::KeptAlive { ttl_ns }
+    | Exercise::StoreStopped { ttl_ns } = run.exercise
+    {
         let nearest = ttl_ns.clamp(*TTL_NS.start(), *TTL_NS.end());
         fields.push(("the time to live", nearest.to_string(), ttl_ns.to_string()));
     }

@@ -2,7 +2,7 @@
 
 use crate::evidence::StopEvidence;
 use crate::evidence::{InvariantBroken, Verdict};
-use crate::history::{Half as HalfKind, History};
+use crate::history::{Event, Half as HalfKind, History};
 use crate::judge::{self, Invariant, Judgement, Violation};
 use crate::scenario::{Finished, ScenarioId};
 
@@ -80,6 +80,17 @@ impl Judged {
             }
             // A half that stopped early may look as if nothing was wrong: nothing was asked.
             (HalfKind::Guarded, _) if self.trouble.is_some() => inconclusive(self.trouble.clone()?),
+            (HalfKind::Guarded, judge::Verdict::Void(why)) if scenario.must_be_void() => {
+                let mut events = self.history.events();
+                let unstopped = events.any(|(_, _, event)| matches!(event, Event::Unstopped(_)));
+                match unstopped {
+                    true => None,
+                    false => inconclusive(format!("void, but not for what it must be: {why}")),
+                }
+            }
+            (HalfKind::Guarded, judge::Verdict::Held) if scenario.must_be_void() => {
+                inconclusive("it counts, though it must be void".to_owned())
+            }
             (HalfKind::Guarded, judge::Verdict::Held) => None,
             (HalfKind::Guarded, other) => inconclusive(other.to_string()),
             (HalfKind::Defeated, _) if !predicted(scenario).iter().any(|one| self.judgement.breaks(*one)) => {
@@ -149,17 +160,22 @@ fn predicted(scenario: ScenarioId) -> &'static [Invariant] {
         | ScenarioId::S35
         | ScenarioId::S39
         | ScenarioId::S67
-        | ScenarioId::S69 => &[Invariant::RealTimeRefusal],
+        | ScenarioId::S69
+        | ScenarioId::S75 => &[Invariant::RealTimeRefusal],
         ScenarioId::S04 | ScenarioId::S04b => &[Invariant::LostUpdate],
         ScenarioId::S12
+        | ScenarioId::S16
         | ScenarioId::S18
+        | ScenarioId::S25b
         | ScenarioId::S28
         | ScenarioId::S37
         | ScenarioId::S47
-        | ScenarioId::S48 => &[],
+        | ScenarioId::S48
+        | ScenarioId::S53
+        | ScenarioId::S82 => &[],
         ScenarioId::S05 => &[Invariant::RealTimeRefusal, Invariant::DelayedPacket],
         ScenarioId::S07 | ScenarioId::S08 | ScenarioId::S24 | ScenarioId::S29 => &[Invariant::DelayedPacket],
-        ScenarioId::S26 => &[Invariant::BoundedBlock],
+        ScenarioId::S25 | ScenarioId::S26 => &[Invariant::BoundedBlock],
     }
 }
 
@@ -168,7 +184,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::history::{Attempt, Bounds, Clock, Exercise, GuardForm, Outcome, Run};
+    use crate::history::{At, Attempt, Bounds, Clock, Exercise, GuardForm, Outcome, Run, Unstopped};
 
     fn broken(invariant: Invariant) -> judge::Verdict {
         judge::Verdict::Violated(violation(invariant))
@@ -305,6 +321,27 @@ mod tests {
         let alone = |twin| verdict(ScenarioId::S02, &[half(HalfKind::Defeated, twin)]).0;
         assert_eq!(alone(broken(Invariant::RealTimeRefusal)), Verdict::Violated);
         assert_eq!(alone(judge::Verdict::Held), Verdict::Inconclusive);
+    }
+
+    #[test]
+    fn a_run_that_must_be_void_holds_when_it_is_for_that_reason_alone() {
+        let alone = |on, events: Vec<(At, Event)>| {
+            let mut half = half(HalfKind::Guarded, on);
+            half.history = History::new(half.history.run().clone(), events);
+            verdict(ScenarioId::S16, &[half])
+        };
+        let void = || judge::Verdict::Void(violation(Invariant::Exercised));
+        let unstopped = Event::from(Unstopped {
+            target: "H1".to_owned(),
+            pid: 1,
+            tid: 1,
+            state: 'D',
+        });
+        let tried = || vec![(At::from_nanos(1), unstopped.clone())];
+        assert_eq!(alone(void(), tried()), (Verdict::Held, None));
+        assert_eq!(alone(void(), Vec::new()).0, Verdict::Inconclusive);
+        assert_eq!(alone(judge::Verdict::Held, tried()).0, Verdict::Inconclusive);
+        assert_eq!(alone(broken(Invariant::Order), tried()).0, Verdict::Violated);
     }
 
     #[test]

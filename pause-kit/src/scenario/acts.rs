@@ -27,7 +27,13 @@ impl Standing {
 impl Half<'_> {
     /// Stops a process with all below it, and returns when every task was seen stopped.
     pub(crate) async fn stop(&self, name: &'static str, child: &Child) -> Result<Standing, Trouble> {
-        let stopped = within(SOON, &format!("the stop of {name}"), child.stop()).await?;
+        self.stop_process(name, child.pid()).await
+    }
+
+    /// The same of any process that comes from what the run has started, by its number.
+    pub(crate) async fn stop_process(&self, name: &'static str, pid: u32) -> Result<Standing, Trouble> {
+        let stop = self.ground.services.stop(pid);
+        let stopped = within(SOON, &format!("the stop of {name}"), stop).await?;
         let stopped = stopped.map_err(|source| Trouble::Stop {
             who: name.to_owned(),
             source,

@@ -20,11 +20,13 @@ impl Times {
     /// Those that a header names; zero where it names none.
     pub(crate) fn named_by(exercise: Exercise) -> Times {
         match exercise {
-            Exercise::ShortPause { ttl_ns } | Exercise::KeptAlive { ttl_ns } => Times {
+            Exercise::ShortPause { ttl_ns }
+            | Exercise::KeptAlive { ttl_ns }
+            | Exercise::StoreStopped { ttl_ns } => Times {
                 ttl_ns,
                 ..Times::default()
             },
-            Exercise::IdleInTransaction { idle_ns } => Times {
+            Exercise::IdleInTransaction { idle_ns } | Exercise::MarkHeld { idle_ns } => Times {
                 idle_ns,
                 ..Times::default()
             },
@@ -46,7 +48,9 @@ impl ScenarioId {
             bytes,
         } = times;
         match self {
-            ScenarioId::S01 | ScenarioId::S02 | ScenarioId::S15 | ScenarioId::S35 => Exercise::Stopped,
+            ScenarioId::S01 | ScenarioId::S02 | ScenarioId::S15 | ScenarioId::S16 | ScenarioId::S35 => {
+                Exercise::Stopped
+            }
             ScenarioId::S03 => Exercise::LegalGap,
             ScenarioId::S04 => Exercise::StaleRead,
             ScenarioId::S04b => Exercise::FenceThenRead,
@@ -61,9 +65,14 @@ impl ScenarioId {
             ScenarioId::S12 => Exercise::KeptAlive { ttl_ns },
             ScenarioId::S18 => Exercise::ShortPause { ttl_ns },
             ScenarioId::S21 => Exercise::Restarted,
+            ScenarioId::S25 => Exercise::MarkHeld { idle_ns },
+            ScenarioId::S25b => Exercise::BackendStopped,
             ScenarioId::S26 => Exercise::IdleInTransaction { idle_ns },
             ScenarioId::S34 => Exercise::ResourceRestarted,
             ScenarioId::S37 => Exercise::Repeated,
+            ScenarioId::S53 => Exercise::CommitFailed,
+            ScenarioId::S75 => Exercise::StoreStopped { ttl_ns },
+            ScenarioId::S82 => Exercise::StoreGone,
             ScenarioId::S39 | ScenarioId::S67 | ScenarioId::S69 => Exercise::Altered {
                 how: self.alteration(),
             },
@@ -107,8 +116,15 @@ impl ScenarioId {
                 let itself = Attempt::new("H1-write-1", Outcome::Legal);
                 self.closed().chain([itself]).collect()
             }
+            ScenarioId::S16 => Vec::new(),
             ScenarioId::S12 | ScenarioId::S18 => vec![Attempt::new("H1-write-1", Outcome::Legal)],
-            ScenarioId::S26 => vec![Attempt::new("H1-write-2", Outcome::Blocked)],
+            ScenarioId::S25 | ScenarioId::S26 => vec![Attempt::new("H1-write-2", Outcome::Blocked)],
+            ScenarioId::S25b => vec![Attempt::new("H2-raise-1", Outcome::Blocked)],
+            ScenarioId::S53 => vec![Attempt::new("H1-write-1", Outcome::NotCommitted)],
+            ScenarioId::S82 => vec![
+                Attempt::new("H1-write-1", Outcome::Refused),
+                Attempt::new("H2-write-2", Outcome::Legal),
+            ],
             _ => vec![Attempt::new("H1-write-1", Outcome::Refused)],
         }
     }
@@ -123,7 +139,7 @@ impl ScenarioId {
     pub(crate) fn ends_leases_by(self) -> Option<Cause> {
         match self {
             control if control.is_control() => None,
-            ScenarioId::S01 => Some(Cause::Expired),
+            ScenarioId::S01 | ScenarioId::S75 => Some(Cause::Expired),
             _ => Some(Cause::Revoked),
         }
     }

@@ -21,6 +21,7 @@ use crate::path::{Log, Path, PathOptions, Replacement, ReplacementHandle};
 use crate::run::RunError;
 use crate::services::Child;
 use crate::target::{GateName, Http, Place, Template, Variant};
+use crate::unstoppable;
 
 /// A holder. Everything it says to the resource, or to the database, goes over `path`.
 pub(crate) struct Holder {
@@ -106,9 +107,15 @@ impl Holder {
         let target = &half.task.class.target;
         let spec = spec(&format!("{}-{label}", half.name), &command, &values, target)
             .map_err(Trouble::lost("a holder's command"))?;
-        let spec = match part.away {
-            true => away::with_a_parent(spec, half.ground.fence),
-            false => spec,
+        let spec = match (part.away, part.unstoppable) {
+            (true, _) => away::with_a_parent(spec, half.ground.fence),
+            (_, true) => {
+                let fifo = Holder::fifo(half, part.name);
+                rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, rustix::fs::Mode::RWXU)
+                    .map_err(Trouble::lost("no FIFO for a holder"))?;
+                unstoppable::with_a_parent(spec, half.ground.fence, &fifo)
+            }
+            _ => spec,
         };
         let spec = spec.env(gates::VARIABLE, &gates.socket().display().to_string());
         let child = half.ground.services.spawn(spec).await;
@@ -130,6 +137,11 @@ impl Holder {
             fresher: Mutex::default(),
             grant: OnceLock::new(),
         })
+    }
+
+    /// The FIFO for which the parent of an unstoppable holder of this name waits.
+    pub(super) fn fifo(half: &Half<'_>, name: &str) -> PathBuf {
+        half.folder.join(format!("{name}.fifo"))
     }
 
     /// Waits until the store has granted it the lock, as grant number `number` of the key, counted from 0.
@@ -198,6 +210,14 @@ impl Holder {
             _ => format!("its write number {number} was answered"),
         };
         self.awaits(&awaited, self.write_was(number, passed_on)).await
+    }
+
+    /// Waits until its raise number `number`, from 1, of the mark is answered whole and the answer was passed on to it.
+    pub(crate) async fn raise_answered(&self, number: usize) -> Result<(), Trouble> {
+        let raise = self.request(Kind::Raise, number, passed_on);
+        self.awaits("its raise of the mark was answered", raise)
+            .await
+            .map(drop)
     }
 
     /// The same of the first write of a holder that is no longer there: only the path knows.
@@ -271,6 +291,10 @@ impl Holder {
     }
 
     async fn write(&self, number: usize, ready: impl Fn(&Seen) -> bool) -> Seen {
+        self.request(Kind::Write, number, ready).await
+    }
+
+    async fn request(&self, kind: Kind, number: usize, ready: impl Fn(&Seen) -> bool) -> Seen {
         let Some(forms) = &self.forms else {
             return std::future::pending().await;
         };
@@ -278,7 +302,7 @@ impl Holder {
             .wait(|log| {
                 seen(log, forms)
                     .into_iter()
-                    .filter(|seen| seen.kind == Kind::Write)
+                    .filter(|seen| seen.kind == kind)
                     .nth(number - 1)
                     .filter(&ready)
             })

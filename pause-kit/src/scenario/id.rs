@@ -60,6 +60,8 @@ scenarios! {
     S12 = "S12" "control: writing thread held past the TTL, lease kept alive",
     /// A holder's write sent by a process of its own that has left its group; all of them stopped.
     S15 = "S15" "holder stopped with its child, which writes and has left its group",
+    /// A control of the kit: a holder that cannot be stopped, so that the run is void.
+    S16 = "S16" "control: holder that cannot be stopped, so that the run is void",
     /// Two holders stopped and a third active; the two go on in both orders.
     S17 = "S17" "two holders stopped, a third active, resumed in both orders",
     /// A control: a pause shorter than the TTL.
@@ -68,6 +70,10 @@ scenarios! {
     S21 = "S21" "holder killed and started again with its old grant from disk",
     /// The resource stopped after the token has passed its door and before anything is written.
     S24 = "S24" "resource stopped between its check and its write",
+    /// The resource stopped while its open transaction holds the mark's row.
+    S25 = "S25" "resource stopped while its transaction holds the mark's row",
+    /// A control: the backend of an open transaction stopped, which holds the mark's row.
+    S25b = "S25b" "control: a database backend stopped that holds the mark's row",
     /// A holder stopped idle in its own database transaction.
     S26 = "S26" "holder stopped idle in its transaction",
     /// A control: writes that are committed and whose answers are lost, before the reply and with the reply in flight.
@@ -88,25 +94,40 @@ scenarios! {
     S47 = "S47" "control: what is no token, in every form",
     /// A control: no token, or not all of it, in every form.
     S48 = "S48" "control: no token, or not all of it, in every form",
+    /// A control: the COMMIT of a failed transaction, which is answered without an error and commits nothing.
+    S53 = "S53" "control: a failed transaction's COMMIT, answered ROLLBACK",
     /// A late write that carries two claims.
     S67 = "S67" "late write with a second Fencing-Token",
     /// A late write whose token a proxy has taken out.
     S69 = "S69" "late write whose Fencing-Token a proxy has taken out",
+    /// The lock store stopped past the TTL, with a keepalive on its way.
+    S75 = "S75" "lock store stopped past the TTL, a keepalive on its way",
+    /// A control: the lock store is gone, and the guard goes on refusing.
+    S82 = "S82" "control: the lock store gone, a late write and a rightful one",
 }
 
 impl ScenarioId {
-    /// Whether it tests kit and guard against false alarms: nothing is taken over, everything must be accepted, and there is
-    /// no half that something is left out of. A control proves nothing by itself.
+    /// Whether it tests kit and guard against false alarms: there is no half that something is left out of. A control proves
+    /// nothing by itself.
     pub fn is_control(self) -> bool {
         matches!(
             self,
             ScenarioId::S12
+                | ScenarioId::S16
                 | ScenarioId::S18
+                | ScenarioId::S25b
                 | ScenarioId::S28
                 | ScenarioId::S37
                 | ScenarioId::S47
                 | ScenarioId::S48
+                | ScenarioId::S53
+                | ScenarioId::S82
         )
+    }
+
+    /// Whether a run of it is right to be void: the kit must say that it could not do what it is about.
+    pub(crate) fn must_be_void(self) -> bool {
+        self == ScenarioId::S16
     }
 
     /// What its path changes in the late write's `Fencing-Token`.
@@ -125,6 +146,7 @@ impl ScenarioId {
     pub fn left_out(self) -> &'static str {
         match self {
             ScenarioId::S04b => "raising the mark before the read",
+            ScenarioId::S25 => "the guard and its bounds",
             ScenarioId::S26 => "the guard's bounds",
             ScenarioId::S67 => "the guard and the second claim",
             ScenarioId::S69 => "the guard and the proxy",
@@ -140,13 +162,26 @@ impl ScenarioId {
     /// Whether holders are granted the class's own TTL, which runs out or is outlived. Otherwise it is so long that only a
     /// revoke can have ended a lease.
     pub fn needs_real_ttl(self) -> bool {
-        matches!(self, ScenarioId::S01 | ScenarioId::S12 | ScenarioId::S18)
+        matches!(
+            self,
+            ScenarioId::S01 | ScenarioId::S12 | ScenarioId::S18 | ScenarioId::S75
+        )
     }
 
-    /// Whether its time is spent waiting for bounds to pass: it then runs beside the others, with which it shares nothing but
-    /// the servers.
+    /// Whether its time is spent waiting for a lease or bounds to run out: others then work meanwhile, with which it shares
+    /// nothing but the servers.
     pub fn mostly_waits(self) -> bool {
-        matches!(self, ScenarioId::S12 | ScenarioId::S26)
+        self.needs_real_ttl() || self.keeps_transactions_open()
+    }
+
+    /// Whether it keeps a transaction open for seconds.
+    pub(crate) fn keeps_transactions_open(self) -> bool {
+        matches!(self, ScenarioId::S25 | ScenarioId::S25b | ScenarioId::S26)
+    }
+
+    /// Whether it stops or ends its lock store, which it then has for itself.
+    pub(crate) fn has_its_own_store(self) -> bool {
+        matches!(self, ScenarioId::S75 | ScenarioId::S82)
     }
 
     /// The gates at which holders are kept: a holder must offer each of them.
@@ -154,7 +189,7 @@ impl ScenarioId {
         match self {
             ScenarioId::S03 => &[GateName::AfterGrant, GateName::BeforeSend],
             ScenarioId::S04 => &[GateName::AfterRead],
-            ScenarioId::S26 => &[GateName::BeforeCommit],
+            ScenarioId::S26 | ScenarioId::S53 => &[GateName::BeforeCommit],
             ScenarioId::S33 => &[],
             _ => &[GateName::BeforeSend],
         }
@@ -168,7 +203,8 @@ impl ScenarioId {
             | ScenarioId::S17
             | ScenarioId::S28
             | ScenarioId::S35
-            | ScenarioId::S37 => &[Variant::Again],
+            | ScenarioId::S37
+            | ScenarioId::S82 => &[Variant::Again],
             ScenarioId::S04b => &[Variant::Unraised],
             ScenarioId::S08 => &[Variant::Sweep],
             ScenarioId::S21 => &[Variant::Journal],
@@ -179,7 +215,10 @@ impl ScenarioId {
 
     /// Whether it is about the mark guard: about reads that a mark protects, or an admission apart from its write.
     pub fn needs_mark(self) -> bool {
-        matches!(self, ScenarioId::S03 | ScenarioId::S04 | ScenarioId::S04b)
+        matches!(
+            self,
+            ScenarioId::S03 | ScenarioId::S04 | ScenarioId::S04b | ScenarioId::S25 | ScenarioId::S25b
+        )
     }
 
     /// Whether a worker of the resource has a part in it.
@@ -197,6 +236,8 @@ impl ScenarioId {
                 | ScenarioId::S08
                 | ScenarioId::S09
                 | ScenarioId::S24
+                | ScenarioId::S25
+                | ScenarioId::S25b
                 | ScenarioId::S28
                 | ScenarioId::S29
                 | ScenarioId::S33

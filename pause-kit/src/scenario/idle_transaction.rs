@@ -1,13 +1,12 @@
 //! S26: a holder stopped idle in its own database transaction, after the guard has passed.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::half::Half;
 use super::holder::{Holder, Part, open};
 use super::transactions::{commit_answered, refused};
 use super::trouble::Trouble;
-use crate::history::{Op, Waiting};
+use super::waiting::Wait;
 use crate::target::GateName::BeforeCommit;
 
 /// H1's update was answered and H1 stands at its gate, before its COMMIT. It is stopped, and its lease is revoked once that
@@ -66,51 +65,12 @@ impl Half<'_> {
 
 /// Waits until PostgreSQL itself says that one holder's backend waits for the other's.
 async fn waits_for(half: &Half<'_>, waiter: &Holder, blocker: &Holder) -> Result<(), Trouble> {
-    let awaited = format!("its backend waited for {}'s", blocker.name);
-    let asked = async {
-        loop {
-            match blocked(half, waiter, blocker).await? {
-                None => tokio::time::sleep(Duration::from_millis(5)).await,
-                Some(pids) => return Ok::<_, Trouble>(pids),
-            }
-        }
-    };
-    let (backend, blocked_by) = waiter.awaits(&awaited, asked).await??;
-    half.recorder.record(
-        half.recorder.now(),
-        Waiting {
-            op: Op::new(format!("{}-write-1", waiter.name)),
-            on: blocker.name.to_owned(),
-            backend,
-            blocked_by,
-        },
-    );
-    Ok(())
-}
-
-/// The two backends, if one waits for the other. PostgreSQL tells nobody when that begins, so it is asked.
-async fn blocked(half: &Half<'_>, waiter: &Holder, blocker: &Holder) -> Result<Option<(u32, u32)>, Trouble> {
-    let query = "SELECT w.pid, b.pid FROM pg_stat_activity w JOIN pg_stat_activity b \
-                 ON b.pid = ANY (pg_blocking_pids(w.pid)) \
-                 WHERE w.datname = current_database() AND w.client_port = ANY ($1) AND b.client_port = ANY ($2)";
-    let rows = half
-        .sql
-        .query(query, &[&ports(waiter), &ports(blocker)])
-        .await
-        .map_err(Trouble::lost("PostgreSQL could not be asked who waits for whom"))?;
-    Ok(rows.first().map(|row| {
-        let pid = |index| u32::try_from(row.get::<_, i32>(index)).expect("a process id is positive");
-        (pid(0), pid(1))
-    }))
-}
-
-/// The ports under which a holder's connections reach PostgreSQL.
-fn ports(holder: &Holder) -> Vec<i32> {
-    holder.path.read(|log| {
-        let locals = log
-            .connections()
-            .iter()
-            .filter_map(|connection| connection.upstream_local);
-        locals.map(|local: SocketAddr| i32::from(local.port())).collect()
+    half.waits(&Wait {
+        holder: waiter,
+        op: format!("{}-write-1", waiter.name),
+        waiter: (&waiter.path, &|_| true),
+        blocker: (&blocker.path, &|_| true),
+        on: blocker.name,
     })
+    .await
 }

@@ -17,6 +17,8 @@ pub(crate) struct Part {
     pub(crate) again: bool,
     /// Whether it is the child of another process, whose group and session it has left.
     pub(crate) away: bool,
+    /// Whether it is the child of another process that cannot be stopped.
+    pub(crate) unstoppable: bool,
 }
 
 impl Part {
@@ -29,6 +31,7 @@ impl Part {
             variant: None,
             again: false,
             away: false,
+            unstoppable: false,
         }
     }
 
@@ -45,6 +48,13 @@ impl Part {
 
     pub(crate) fn away(self) -> Part {
         Part { away: true, ..self }
+    }
+
+    pub(crate) fn unstoppable(self) -> Part {
+        Part {
+            unstoppable: true,
+            ..self
+        }
     }
 
     pub(crate) fn through(self, replica: usize) -> Part {

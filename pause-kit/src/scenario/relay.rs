@@ -36,7 +36,14 @@ impl Half<'_> {
 
 impl Holder {
     /// Its write number `number`, from 1, as it came to the path.
-    pub(super) fn original(&self, number: usize) -> Option<Original> {
+    pub(super) fn original_of(&self, number: usize) -> Result<Original, Trouble> {
+        self.original(number).ok_or_else(|| Trouble::Step {
+            what: format!("{}'s write number {number} is not whole on its path", self.name),
+            source: "no such request".into(),
+        })
+    }
+
+    fn original(&self, number: usize) -> Option<Original> {
         let write = self
             .requests()
             .into_iter()

@@ -21,7 +21,7 @@ pub(super) async fn again(half: &Half<'_>) -> Result<(), Trouble> {
     taken_over(half, &first, Part::new("H2").of(Again)).await?;
     lost.cut(half, &first);
     for number in [1, 2] {
-        let original = original(&first, number)?;
+        let original = first.original_of(number)?;
         let bytes = original.bytes.clone();
         half.relay(&first, &original, Alteration::Nothing, &bytes).await?;
     }
@@ -38,7 +38,7 @@ pub(super) async fn once_more(half: &Half<'_>) -> Result<(), Trouble> {
     let gate = holder.at_gate(BeforeSend).await?;
     half.read(0).await?;
     half.delay(0).await;
-    let original = original(&holder, 1)?;
+    let original = holder.original_of(1)?;
     let bytes = original.bytes.clone();
     half.relay(&holder, &original, Alteration::Nothing, &bytes)
         .await?;
@@ -57,7 +57,7 @@ pub(super) async fn otherwise(half: &Half<'_>, how: Alteration) -> Result<(), Tr
     let lost = held_whole(half, &first, 1).await?;
     let second = taken_over(half, &first, Part::new("H2")).await?;
     lost.cut(half, &first);
-    let original = original(&first, 1)?;
+    let original = first.original_of(1)?;
     let how = match half.is_twin() && how != Alteration::EqualToken {
         true => Alteration::Nothing,
         false => how,
@@ -75,7 +75,7 @@ pub(super) async fn without_a_token(half: &Half<'_>, how: Alteration) -> Result<
     let holder = half.holder(Part::new("H1").at(&[BeforeSend])).await?;
     holder.granted(half, 0).await?;
     let kept = held_whole(half, &holder, 1).await?;
-    let original = original(&holder, 1)?;
+    let original = holder.original_of(1)?;
     let own = holder.grant().expect("it was granted the lock");
     for bytes in original.altered(how, own, None) {
         half.relay(&holder, &original, how, &bytes).await?;
@@ -147,11 +147,4 @@ async fn taken_over(half: &Half<'_>, first: &Holder, second: Part) -> Result<Arc
     half.read(0).await?;
     half.delay(1).await;
     Ok(second)
-}
-
-fn original(holder: &Holder, number: usize) -> Result<super::alter::Original, Trouble> {
-    holder.original(number).ok_or_else(|| Trouble::Step {
-        what: format!("{}'s write number {number} is not whole on its path", holder.name),
-        source: "no such request".into(),
-    })
 }

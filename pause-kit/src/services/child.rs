@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use crate::reaper::{AskError, Ended, Farewell, Owner, Reaper, Spawn, Spawned};
-use crate::stopper::{StopError, Stopped};
+use crate::stopper::{self, StopError, Stopped};
 
 /// What to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -217,7 +217,7 @@ impl Child {
     ///
     /// When it has ended, or when a task does not stop; then everything runs again and the run is void.
     pub async fn stop(&self) -> Result<Stopped, StopError> {
-        Stopped::stop(Arc::clone(&self.reaper), self.pid()).await
+        Stopped::stop(Arc::clone(&self.reaper), self.pid(), stopper::USUAL).await
     }
 
     /// Asks it to end: SIGTERM, to this process alone.

@@ -1,5 +1,6 @@
 //! An etcd of the run's own, of one member.
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -66,6 +67,11 @@ impl Etcd {
     #[must_use]
     pub fn endpoint(&self) -> String {
         url(self.port)
+    }
+
+    /// Where it listens.
+    pub(crate) fn address(&self) -> SocketAddr {
+        ([127, 0, 0, 1], self.port).into()
     }
 
     /// Its version, such as `3.4.23`.

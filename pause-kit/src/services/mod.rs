@@ -32,11 +32,12 @@ mod postgres;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::{try_join, try_join_all};
 
 use crate::reaper::{AskError, Farewell, FindReaperError, Reaper, ReaperCommand, StartReaperError};
-use crate::stopper::{StopError, StopWith, Stopped, StoppedBy};
+use crate::stopper::{self, StopError, StopWith, Stopped, StoppedBy};
 use crate::target::Http;
 use account::{Account, Folders};
 
@@ -213,6 +214,15 @@ impl Services {
         Postgres::start(&self.reaper, programs, &account, &folders, settings).await
     }
 
+    /// Starts one more etcd, of one member, under this name. It ends with the rest.
+    ///
+    /// # Errors
+    ///
+    /// When it is not installed or does not start.
+    pub async fn start_etcd(&self, name: &str) -> Result<Etcd, ServiceError> {
+        Etcd::start(&self.reaper, &locate::etcd()?, &self.run, name).await
+    }
+
     /// Starts a PgBouncer in transaction mode before a server of this run: any database, any role with its password. It has
     /// `pool_size` connections (at least 1) for each pair of database and role, and ends with the rest.
     ///
@@ -275,7 +285,16 @@ impl Services {
     ///
     /// When it is none of these, or when a task does not stop; then everything runs again and the run is void.
     pub async fn stop(&self, pid: u32) -> Result<Stopped, StopError> {
-        Stopped::stop(Arc::clone(&self.reaper), pid).await
+        self.stop_within(pid, stopper::USUAL).await
+    }
+
+    /// The same, where a task may take this long to stop. Nothing else is stopped, started or ended before this is over.
+    ///
+    /// # Errors
+    ///
+    /// As above.
+    pub async fn stop_within(&self, pid: u32, within: Duration) -> Result<Stopped, StopError> {
+        Stopped::stop(Arc::clone(&self.reaper), pid, within).await
     }
 }
 

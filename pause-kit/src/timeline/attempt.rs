@@ -52,6 +52,10 @@ impl Answered {
             (Some(Outcome::Unknown), ..) if matches!(said, Some(Said::Unknown) | None) => {
                 (Tone::Right, Head::Kept)
             }
+            (Some(Outcome::NotCommitted), ..) if matches!(said, Some(Said::Unknown | Said::Failed)) => {
+                (Tone::Right, Head::Kept)
+            }
+            (Some(Outcome::Blocked), ..) if matches!(said, Some(Said::Blocked)) => (Tone::Right, Head::Kept),
             _ if facts.is_refused_in_vain(op) => (Tone::Wrong, Head::Through),
             (Some(Outcome::Legal), _, true) => (Tone::Wrong, Head::Wall),
             (Some(_), _, true) => (Tone::Right, Head::Wall),

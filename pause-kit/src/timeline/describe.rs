@@ -23,6 +23,10 @@ pub(super) fn describe(event: &Event) -> String {
             stop.cpu_before,
             stop.cpu_after
         ),
+        Event::Unstopped(one) => format!(
+            "{} could not be stopped: task {} of process {} stayed in state {}",
+            one.target, one.tid, one.pid, one.state
+        ),
         Event::Hold(hold) => format!(
             "{}: {} let through, the rest held on the path, {}",
             hold.op,
@@ -37,6 +41,17 @@ pub(super) fn describe(event: &Event) -> String {
                 queued.target
             )
         }
+        Event::Uncommitted(commit) => format!(
+            "{}: the COMMIT of its transaction held on the path, {}",
+            commit.op,
+            when(commit.released, "let go")
+        ),
+        Event::Unheard(one) => format!(
+            "{} of a keepalive of {} unread in the socket of {}",
+            bytes(one.bytes),
+            one.holder,
+            one.target
+        ),
         Event::Waiting(waiting) => format!(
             "{}: its backend {} waits for backend {} of {}",
             waiting.op, waiting.backend, waiting.blocked_by, waiting.on

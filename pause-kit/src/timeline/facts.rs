@@ -166,6 +166,12 @@ impl<'h> Facts<'h> {
         answered && events.any(|(_, _, event)| matches!(event, Event::Relay(relay) if again(relay)))
     }
 
+    /// Whether the COMMIT of its transaction was held on its way.
+    pub(super) fn is_uncommitted(&self, op: &Op) -> bool {
+        let mut events = self.events.iter();
+        events.any(|(_, _, event)| matches!(event, Event::Uncommitted(commit) if commit.op == *op))
+    }
+
     /// Who was granted it.
     pub(super) fn holder_of(&self, grant: &str) -> Option<&'h str> {
         let mut grants = self.grants.iter();

@@ -20,6 +20,7 @@ mod bundle;
 mod claims;
 mod deeds;
 mod describe;
+mod disturbed;
 mod facts;
 mod html;
 mod kept;

@@ -47,6 +47,10 @@ pub(super) fn moments<'h>(facts: &Facts<'h>) -> Vec<Moment<'h>> {
                 moments.push(begins);
                 moments.extend(answer.released.map(ends));
             }
+            Event::Uncommitted(commit) => {
+                moments.push(begins);
+                moments.extend(commit.released.map(ends));
+            }
             _ => moments.push(begins),
         }
     }

@@ -41,6 +41,7 @@ impl HalfDrawn<'_> {
         match (self.guarded, id) {
             (true, _) => "With the guard",
             (false, ScenarioId::S04b) => "Without raising the mark before the read",
+            (false, ScenarioId::S25) => "Without the guard and its bounds",
             (false, ScenarioId::S26) => "Without the guard's bounds",
             (false, _) if self.facts.attempts().iter().any(replaced) => {
                 "With the successor's token put into the late write"

@@ -147,9 +147,10 @@ impl Step {
 impl Lane {
     /// The lane of a process, by the name that the kit gives it.
     pub(super) fn of(target: &str) -> Lane {
-        match target.starts_with('H') {
-            true => Lane::Holder(target.to_owned()),
-            false => Lane::Process(target.to_owned()),
+        match target {
+            "L" => Lane::Store,
+            _ if target.starts_with('H') => Lane::Holder(target.to_owned()),
+            _ => Lane::Process(target.to_owned()),
         }
     }
 
@@ -160,6 +161,7 @@ impl Lane {
             Lane::Path => "path",
             Lane::Process(name) if name == "R" => "resource",
             Lane::Process(name) if name == "W" => "worker",
+            Lane::Process(name) if name == "B" => "backend",
             Lane::Holder(name) | Lane::Process(name) => name,
             Lane::Mark => "mark",
         }

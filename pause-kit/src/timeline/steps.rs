@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use super::around::{asked, with_waits};
 use super::attempt::{Answered, target};
 use super::facts::Facts;
-use super::kept::{sent_again, withheld};
+use super::kept::{sent_again, uncommitted, unheard, unstopped, withheld};
 use super::moments::{Moment, merged, moments};
 use super::step::{Head, Lane, State, Step, Tone};
-use super::words::{Tokens, capital, count, length, times};
+use super::words::{Tokens, actor, capital, count, length, times};
 use crate::history::{At, Event, Op, Read, Request, Work};
 
 /// The steps of one half.
@@ -73,7 +73,7 @@ impl<'h> Drawing<'_, 'h> {
                 let lane = Lane::of(&stop.target);
                 new(
                     format!("resume {}", stop.target),
-                    format!("{} goes on, after {held}", self.name(&stop.target)),
+                    format!("{} goes on, after {held}", actor(&stop.target)),
                 )
                 .dot(lane.clone())
                 .state(lane, State::Runs)
@@ -84,7 +84,7 @@ impl<'h> Drawing<'_, 'h> {
                 let lane = Lane::of(&stop.target);
                 new(
                     format!("stop {}", stop.target),
-                    format!("{} is stopped", self.name(&stop.target)),
+                    format!("{} is stopped", actor(&stop.target)),
                 )
                 .dot(lane.clone())
                 .state(lane, State::Stopped)
@@ -120,6 +120,13 @@ impl<'h> Drawing<'_, 'h> {
                 let what = request.map_or_else(|| answer.op.to_string(), |request| self.what(request));
                 withheld(moment, answer, &what)
             }
+            Event::Uncommitted(commit) => {
+                let request = self.facts.request(&commit.op).map(|(_, request)| request);
+                let what = request.map_or_else(|| commit.op.to_string(), |request| self.what(request));
+                uncommitted(moment, commit, &what)
+            }
+            Event::Unheard(one) => unheard(moment, one),
+            Event::Unstopped(one) => unstopped(moment, one),
             Event::Queued(queued) => {
                 let what = self
                     .facts
@@ -149,7 +156,7 @@ impl<'h> Drawing<'_, 'h> {
                 let lane = Lane::of(&killed.target);
                 new(
                     format!("killed {}", killed.target),
-                    format!("{} is killed", self.name(&killed.target)),
+                    format!("{} is killed", actor(&killed.target)),
                 )
                 .dot(lane.clone())
                 .state(lane, State::Gone)
@@ -159,7 +166,7 @@ impl<'h> Drawing<'_, 'h> {
                 let lane = Lane::of(&again.target);
                 new(
                     format!("restarted {}", again.target),
-                    format!("{} is started again", self.name(&again.target)),
+                    format!("{} is started again", actor(&again.target)),
                 )
                 .dot(lane.clone())
                 .state(lane, State::Runs)
@@ -169,7 +176,7 @@ impl<'h> Drawing<'_, 'h> {
                 let lane = Lane::of(&started.target);
                 new(
                     format!("started {}", started.target),
-                    format!("{} is started", self.name(&started.target)),
+                    format!("{} is started", actor(&started.target)),
                 )
                 .dot(lane.clone())
                 .state(lane, State::Runs)
@@ -347,14 +354,6 @@ impl<'h> Drawing<'_, 'h> {
         match request.work {
             Work::Raise => format!("{}'s raise of the mark", request.holder),
             Work::Write => format!("{}'s {late}write", self.facts.author(request)),
-        }
-    }
-
-    fn name(&self, target: &str) -> String {
-        match target {
-            "R" => "The resource".to_owned(),
-            "W" => "The resource's worker".to_owned(),
-            _ => target.to_owned(),
         }
     }
 

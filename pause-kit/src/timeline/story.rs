@@ -4,10 +4,10 @@ use super::attempt::Answered;
 use super::deeds::{self, Part, of_successors};
 use super::describe::altered;
 use super::facts::Facts;
-use super::step::{Head, Lane};
-use super::words::{Tokens, by_weight, capital, count, length, rule, times};
+use super::step::Head;
+use super::words::{Tokens, actor, by_weight, capital, count, rule, times};
 use crate::evidence::{InvariantBroken, ScenarioEvidence, Verdict};
-use crate::history::{Answerer, At, Event, Exercise, Half, Op, Outcome, Reply};
+use crate::history::{At, Event, Half, Op, Outcome, Reply, Work};
 use crate::judge::Said;
 
 /// The sentences of one scenario: what was done, what came out with the guard, and what without it.
@@ -62,101 +62,12 @@ pub(super) struct Teller<'a, 'h> {
 }
 
 impl Teller<'_, '_> {
-    /// Who was stopped, held or killed.
-    fn disturbed(&self) -> Vec<Told> {
-        let events = self.facts.events.iter();
-        let sentence = |(_, at, event): &(usize, At, &Event)| match event {
-            Event::Stop(stop) => {
-                let until = match stop.resumed {
-                    Some(resumed) => format!("for {}", length(resumed.since(stop.asked))),
-                    None => "and never resumed".to_owned(),
-                };
-                let place = match self.is_open(&stop.target, *at) {
-                    true => " inside its open transaction",
-                    false => "",
-                };
-                Some(format!("{} was stopped {until}{place}.", actor(&stop.target)))
-            }
-            Event::Hold(hold) => {
-                let (_, request) = self.facts.request(&hold.op)?;
-                let until = hold.released.map_or("and never let go".to_owned(), |end| {
-                    format!("for {}", length(end.since(*at)))
-                });
-                if hold.byte == 0 {
-                    let until = hold.released.map_or("and never arrived", |_| until.as_str());
-                    let holder = &request.holder;
-                    return Some(format!(
-                        "{holder} sent its write; all of it was held on its way {until}."
-                    ));
-                }
-                let were = if hold.byte == 1 { "was" } else { "were" };
-                Some(format!(
-                    "{} sent its write; {} of it {were} let through, and the rest was held on its way {until}.",
-                    request.holder,
-                    count(usize::try_from(hold.byte).unwrap_or(usize::MAX), "byte")
-                ))
-            }
-            Event::Withheld(answer) => {
-                let (_, request) = self.facts.request(&answer.op)?;
-                let holder = &request.holder;
-                let committed = self.facts.run.exercise == Exercise::LostAnswers;
-                Some(match (answer.by, committed) {
-                    (Answerer::Database, false) => format!(
-                        "{holder} sent its write, and its token passed the door; PostgreSQL had begun the resource's \
-                         transaction, and its answer was held on its way."
-                    ),
-                    (Answerer::Database, true) => format!(
-                        "{holder} sent its write; it was committed, and PostgreSQL's answer was held on its way."
-                    ),
-                    (Answerer::Resource, _) => format!(
-                        "{holder} sent its write; it was committed and answered, and the answer was held on its way."
-                    ),
-                })
-            }
-            Event::Unanswered(lost) if self.facts.run.exercise == Exercise::LostAnswers => {
-                let (_, request) = self.facts.request(&lost.op)?;
-                Some(format!("{} was cut off without an answer.", request.holder))
-            }
-            Event::Queued(queued) => {
-                let (_, request) = self.facts.request(&queued.op)?;
-                let whose = match queued.target.as_str() {
-                    "R" => "the resource's".to_owned(),
-                    other => format!("{other}'s"),
-                };
-                Some(format!(
-                    "{}'s write came to lie unread in {whose} socket.",
-                    request.holder
-                ))
-            }
-            Event::Restarted(again) if again.target.starts_with('H') => Some(format!(
-                "{} was started again with what it had put on disk.",
-                actor(&again.target)
-            )),
-            Event::Restarted(again) => Some(format!("{} was started again.", actor(&again.target))),
-            Event::Killed(killed) => Some(format!("{} was killed.", actor(&killed.target))),
-            Event::Started(started) => Some(format!("{} was started.", actor(&started.target))),
-            Event::Answer(answer) if self.facts.said(&answer.op) == Some(Said::Deferred) => {
-                let (_, request) = self.facts.request(&answer.op)?;
-                Some(format!(
-                    "{} sent its write; the resource accepted it, to make it later.",
-                    request.holder
-                ))
-            }
-            Event::Answer(answer) if self.facts.is_repeated(&answer.op) => {
-                let (_, request) = self.facts.request(&answer.op)?;
-                Some(format!("{} sent its write and was answered.", request.holder))
-            }
-            _ => None,
-        };
-        let told = |one: &(usize, At, &Event)| Some((one.1, sentence(one)?));
-        events.filter_map(told).collect()
-    }
-
     /// Each late attempt, at the time of its answer.
     fn attempts(&self) -> Vec<Told> {
         let attempts = self.facts.attempts().into_iter();
-        // What is to stay unknown is told by what kept its answer.
-        let attempts = attempts.filter(|(_, expected)| *expected != Outcome::Unknown);
+        // What is to stay unknown is told by what kept its answer, or its COMMIT.
+        let attempts =
+            attempts.filter(|(op, expected)| *expected != Outcome::Unknown && !self.facts.is_uncommitted(op));
         let attempts: Vec<&Op> = attempts.map(|(op, _)| op).collect();
         let mut told = Vec::new();
         let mut rest = attempts.as_slice();
@@ -221,7 +132,10 @@ impl Teller<'_, '_> {
         if let Some(asked) = self.facts.deferred(op) {
             came = Some(format!("It came to {}'s write, {token}", asked.holder));
         }
-        let came = came.unwrap_or_else(|| format!("{holder} sent its write {token}"));
+        let came = came.unwrap_or_else(|| match request.work {
+            Work::Raise => format!("{holder} went to raise the mark {token}"),
+            Work::Write => format!("{holder} sent its write {token}"),
+        });
         let came = match self.facts.replaced(op) {
             Some(own) => format!(
                 "{came}, which the kit had put in the place of its own, {}, on the way",
@@ -329,7 +243,7 @@ impl Teller<'_, '_> {
     }
 
     /// Whether a holder had been answered inside a transaction that was still open.
-    fn is_open(&self, holder: &str, at: At) -> bool {
+    pub(super) fn is_open(&self, holder: &str, at: At) -> bool {
         self.facts.requests().any(|(sent, request)| {
             let ended = self.facts.answer(&request.op).map(|(ended, _)| ended);
             let answered = self.facts.events.iter().any(|(_, when, event)| match event {
@@ -372,13 +286,5 @@ pub(super) fn consequence(facts: &Facts<'_>, broken: &[InvariantBroken], tokens:
             facts.run.deed,
             kept.join(" and ")
         ),
-    }
-}
-
-fn actor(target: &str) -> String {
-    match Lane::of(target) {
-        Lane::Process(name) if name == "R" => "The resource".to_owned(),
-        Lane::Process(name) if name == "W" => "The resource's worker".to_owned(),
-        _ => target.to_owned(),
     }
 }

@@ -27,6 +27,17 @@ pub(super) fn length(time: Duration) -> String {
     }
 }
 
+/// A process by the name that the kit gives it, at the beginning of a sentence.
+pub(super) fn actor(target: &str) -> &str {
+    match target {
+        "R" => "The resource",
+        "W" => "The resource's worker",
+        "L" => "The lock store",
+        "B" => "The database's backend",
+        holder => holder,
+    }
+}
+
 /// `once`, `twice`, `3 times`.
 pub(super) fn times(count: usize) -> String {
     match count {

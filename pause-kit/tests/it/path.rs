@@ -97,6 +97,35 @@ async fn what_is_held_on_a_connection_that_is_cut_off_never_arrives_and_both_end
 }
 
 #[tokio::test]
+async fn what_is_asked_aside_goes_before_what_is_held_and_its_answer_to_nobody_else() {
+    let (_resource, path, mut holder, mut server) = connected(PathOptions::plain()).await;
+    holder.write_all(b"begin").await.unwrap();
+    assert_eq!(read_exactly(&mut server, 5).await, b"begin");
+    server.write_all(b"begun.").await.unwrap();
+    assert_eq!(read_exactly(&mut holder, 6).await, b"begun.");
+    let held = path.hold(Hold::new(Direction::ToResource).on(only(&path)).from_now());
+    holder.write_all(b"commit").await.unwrap();
+    soon(held.engaged()).await;
+    let asked = path.ask_aside(only(&path), b"fail", |come| come.ends_with(b"."));
+    let answered = async {
+        assert_eq!(read_exactly(&mut server, 4).await, b"fail");
+        assert!(is_silent(&server), "what is held went along");
+        server.write_all(b"failed.").await.unwrap();
+    };
+    soon(async { tokio::join!(asked, answered) }).await;
+    assert!(is_silent(&holder), "the answer went on");
+    held.release();
+    assert_eq!(read_exactly(&mut server, 6).await, b"commit");
+    server.write_all(b"rolled back.").await.unwrap();
+    assert_eq!(read_exactly(&mut holder, 12).await, b"rolled back.");
+    let connection = path.connection(only(&path)).unwrap();
+    assert_eq!(connection.to_resource.bytes(), b"beginfailcommit");
+    assert_eq!(connection.to_holder.bytes(), b"begun.failed.rolled back.");
+    let (asked, held) = (&connection.to_resource, connection.to_resource.forwarded_at(9));
+    assert!(asked.forwarded_at(5) < held, "the question was handed on first");
+}
+
+#[tokio::test]
 async fn an_exchange_goes_through_whole_and_is_recorded_with_its_times() {
     let (_resource, path, mut holder, mut server) = connected(PathOptions::http()).await;
     let before = Instant::now();

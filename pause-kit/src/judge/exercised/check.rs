@@ -1,8 +1,8 @@
 //! Whether the run went through what its scenario is about: invariant 15.
 
-use super::pause::void;
-use super::{answers, control, deferred, one, reads, relayed, several};
-use crate::history::{Exercise, Stop};
+use super::pause::{seen, void};
+use super::{answers, control, deferred, held_mark, one, reads, relayed, several, store};
+use crate::history::{Event, Exercise, Stop, Unstopped};
 use crate::judge::facts::{Facts, Seen};
 use crate::judge::probes;
 use crate::judge::verdict::Violation;
@@ -28,11 +28,23 @@ pub(in crate::judge) fn exercised(facts: &Facts<'_>) -> Vec<Violation> {
         Exercise::Altered { how } => relayed::altered(facts, how),
         Exercise::Repeated => relayed::repeated(facts),
         Exercise::Closed { how } => relayed::closed(facts, how),
+        Exercise::MarkHeld { idle_ns } => held_mark::client_stopped(facts, idle_ns),
+        Exercise::BackendStopped => held_mark::backend_stopped(facts),
+        Exercise::CommitFailed => held_mark::commit_failed(facts),
+        Exercise::StoreStopped { ttl_ns } => store::stopped(facts, ttl_ns),
+        Exercise::StoreGone => store::gone(facts),
         Exercise::ShortPause { ttl_ns } => control::short_pause(facts, ttl_ns),
         Exercise::KeptAlive { ttl_ns } => control::kept_alive(facts, ttl_ns),
         Exercise::Control => Ok(()),
     };
-    let mut found: Vec<Violation> = missing.err().into_iter().collect();
+    let mut found: Vec<Violation> = seen(facts, |event| match event {
+        Event::Unstopped(one) => Some(one),
+        _ => None,
+    })
+    .iter()
+    .map(unstopped)
+    .collect();
+    found.extend(missing.err());
     for stop in &facts.stops {
         found.extend(confirmed(stop).err());
     }
@@ -43,6 +55,18 @@ pub(in crate::judge) fn exercised(facts: &Facts<'_>) -> Vec<Violation> {
         found.push(void("nothing was read back at the end", &[]));
     }
     found
+}
+
+/// A stop was tried in vain: what followed it says nothing.
+fn unstopped(one: &Seen<'_, Unstopped>) -> Violation {
+    let Unstopped {
+        target,
+        pid,
+        tid,
+        state,
+    } = one.body;
+    let why = format!("{target} could not be stopped: task {tid} of process {pid} stayed in state {state}");
+    void(why, &[one.line])
 }
 
 /// Every task was seen stopped, and none of them used the processor until it was let go on.

@@ -17,6 +17,7 @@ pub(in crate::judge) fn one_clock(facts: &Facts<'_>) -> Vec<Violation> {
         let backwards = match event {
             Event::Stop(stop) => stop.asked > at || stop.resumed.is_some_and(|resumed| resumed < at),
             Event::Withheld(answer) => answer.released.is_some_and(|released| released < at),
+            Event::Uncommitted(commit) => commit.released.is_some_and(|released| released < at),
             Event::Hold(hold) => hold.released.is_some_and(|released| released < at),
             Event::Request(request) => request.sent.is_some_and(|sent| sent < at),
             Event::Read(read) => read.began > at,

@@ -1,6 +1,6 @@
 //! Pauses, and what must have happened inside them.
 
-use crate::history::{At, Stop};
+use crate::history::{At, Event, Stop};
 use crate::judge::facts::{Facts, Granted, Guarded, Seen};
 use crate::judge::said::Said;
 use crate::judge::verdict::{Invariant, Violation};
@@ -14,6 +14,16 @@ pub(super) fn parties<'f, 'h>(facts: &'f Facts<'h>) -> Result<(Granted<'h>, &'f 
         .attempt()
         .ok_or_else(|| void("the stale attempt was never made", &[stale.line]))?;
     Ok((stale, attempt))
+}
+
+/// Every event of a kind that few scenarios have.
+pub(super) fn seen<'h, T>(facts: &Facts<'h>, pick: impl Fn(&'h Event) -> Option<&'h T>) -> Vec<Seen<'h, T>> {
+    let events = facts.history.events();
+    let picked = events.filter_map(|(line, at, event)| {
+        let body = pick(event)?;
+        Some(Seen { line, at, body })
+    });
+    picked.collect()
 }
 
 pub(super) fn stop_of<'f, 'h>(facts: &'f Facts<'h>, target: &str) -> Result<&'f Seen<'h, Stop>, Violation> {

@@ -147,7 +147,7 @@ fn attempts<'f, 'h, const N: usize>(facts: &'f Facts<'h>) -> Result<[&'f Guarded
     })
 }
 
-fn grant_of<'h>(facts: &Facts<'h>, op: &Guarded<'_>) -> Result<Granted<'h>, Violation> {
+pub(super) fn grant_of<'h>(facts: &Facts<'h>, op: &Guarded<'_>) -> Result<Granted<'h>, Violation> {
     let grant = op.request.grant.as_ref();
     let mut grants = facts.grants.iter().copied();
     grants

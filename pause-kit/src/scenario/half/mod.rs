@@ -3,6 +3,7 @@
 mod finish;
 mod fits;
 mod gateway;
+mod own_store;
 mod setup;
 mod steps;
 
@@ -19,6 +20,7 @@ use fence_core::{GrantId, Key, Ttl};
 use tokio_postgres::Client;
 
 use gateway::Gateway;
+use own_store::OwnStore;
 
 use super::clock::RunClock;
 use super::grants::Grants;
@@ -31,7 +33,7 @@ use crate::history::{Half as HalfKind, Recorder};
 use crate::path::Path;
 use crate::plan::ClassPlan;
 use crate::schedule::Slot;
-use crate::services::{Child, DatabaseUrl, Services};
+use crate::services::{Child, DatabaseUrl, Postgres, Services};
 use crate::store::{Store, Stores};
 use crate::target::{Place, Resource, Transport, Values};
 
@@ -44,10 +46,12 @@ pub(crate) const SLACK: Duration = Duration::from_secs(1);
 /// The time to live where a lease is ended by revoke: so long that nothing else can have ended it.
 pub(crate) const LONG_TTL: Duration = Duration::from_secs(60);
 
-/// What all halves of a run share.
+/// What a half stands on, and shares with others.
 #[derive(Clone, Copy)]
 pub(crate) struct Ground<'a> {
     pub(crate) services: &'a Services,
+    /// The server that the half's database is on.
+    pub(crate) postgres: &'a Postgres,
     pub(crate) stores: &'a dyn Stores,
     pub(crate) fence: &'a std::path::Path,
     pub(crate) transport: Transport,
@@ -75,6 +79,7 @@ pub(crate) struct Half<'a> {
     pub(crate) clock: RunClock,
     pub(crate) recorder: Recorder,
     pub(crate) store: Box<dyn Store>,
+    own_store: Option<OwnStore>,
     pub(crate) grants: Grants,
     pub(crate) database: DatabaseUrl,
     /// The kit's own connection to the half's database, as its owner, beside the path.
@@ -119,12 +124,13 @@ impl Half<'_> {
 
     /// Where PostgreSQL listens.
     pub(crate) fn postgres(&self) -> std::net::SocketAddr {
-        let postgres = self
-            .ground
-            .services
-            .postgres()
-            .expect("every run asks for PostgreSQL");
-        ([127, 0, 0, 1], postgres.port()).into()
+        ([127, 0, 0, 1], self.ground.postgres.port()).into()
+    }
+
+    /// The lock store of a half that has one for itself.
+    pub(crate) fn own_store(&self) -> &OwnStore {
+        let own = self.own_store.as_ref();
+        own.expect("a scenario that stops or ends its lock store has one of its own")
     }
 
     /// A process of the resource; the first one as it was started last.

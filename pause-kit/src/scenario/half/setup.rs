@@ -8,6 +8,7 @@ use fence_core::Key;
 use tokio_postgres::NoTls;
 
 use super::gateway::Gateway;
+use super::own_store::OwnStore;
 use super::steps::{Steps, filled};
 use super::{Assignment, Ground, Half, ttl};
 use crate::commit_order::CommitOrder;
@@ -37,7 +38,7 @@ impl<'a> Half<'a> {
         .to_lowercase();
         let folder = services.folder().join(&name);
         std::fs::create_dir(&folder).map_err(RunError::lost("the half's folder could not be made"))?;
-        let postgres = services.postgres().expect("every run asks for PostgreSQL");
+        let postgres = ground.postgres;
         let database = postgres
             .create_database(&name, &format!("{name}_owner"))
             .await
@@ -64,6 +65,14 @@ impl<'a> Half<'a> {
             );
         for etcd in services.etcds() {
             values = values.with(format!("etcd.{}", etcd.name()), etcd.endpoint());
+        }
+        let tier = &task.class.tier;
+        let own_store = match task.slot.scenario.has_its_own_store() {
+            true => Some(OwnStore::start(services, tier.as_str()).await?),
+            false => None,
+        };
+        if let Some(own) = &own_store {
+            values = values.with(format!("etcd.{tier}"), own.endpoint_on_path());
         }
 
         let target = &task.class.target;
@@ -106,8 +115,8 @@ impl<'a> Half<'a> {
             sql.prepare(&filled(query, &values)?).await.map_err(failed)?;
         }
 
-        let tier = &task.class.tier;
-        let endpoint = services.etcd(tier.as_str()).map(|etcd| etcd.endpoint());
+        let etcd = own_store.as_ref().map(|own| &own.etcd);
+        let endpoint = etcd.or(services.etcd(tier.as_str())).map(|etcd| etcd.endpoint());
         let endpoint = endpoint.ok_or_else(|| RunError::NoStore { tier: tier.clone() })?;
         let store = ground
             .stores
@@ -147,6 +156,7 @@ impl<'a> Half<'a> {
             clock: RunClock::read(),
             recorder: Recorder::start(),
             store,
+            own_store,
             grants,
             database,
             sql,
@@ -238,10 +248,10 @@ async fn columns(sql: &tokio_postgres::Client, writes: &LedgerWrites, at: Place)
     Ok(())
 }
 
-/// S05, S24 and S28 need a second process of the resource, because their first one stands still; S35 is about two.
+/// S05, S24, S25 and S28 need a second process of the resource, because their first one stands still; S35 is about two.
 fn replicas_of(scenario: ScenarioId) -> usize {
     match scenario {
-        ScenarioId::S05 | ScenarioId::S24 | ScenarioId::S28 | ScenarioId::S35 => 2,
+        ScenarioId::S05 | ScenarioId::S24 | ScenarioId::S25 | ScenarioId::S28 | ScenarioId::S35 => 2,
         _ => 1,
     }
 }

@@ -9,6 +9,8 @@ mod probes;
 mod random;
 pub(crate) mod relayed;
 mod several;
+pub(crate) mod store;
 pub(crate) mod swept;
 pub(crate) mod takeovers;
 pub(crate) mod tape;
+pub(crate) mod uncommitted;

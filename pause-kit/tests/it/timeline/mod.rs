@@ -6,6 +6,7 @@ mod page;
 mod relayed;
 mod story;
 mod swept;
+mod uncommitted;
 
 use std::collections::BTreeMap;
 
