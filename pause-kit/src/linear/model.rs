@@ -74,3 +74,47 @@ impl<M: Model> Subject for OfModel<'_, M> {
         half(1) << 64 | half(2)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A register of a number: what it is set to, and what it is read as.
+    struct Number;
+
+    impl Model for Number {
+        type Op = (bool, u8);
+        type State = u8;
+
+        fn first(&self) -> u8 {
+            0
+        }
+
+        fn after(&self, state: u8, (is_write, number): &(bool, u8)) -> Option<u8> {
+            (*is_write || state == *number).then_some(*number)
+        }
+    }
+
+    fn op(began: u64, ended: u64, op: (bool, u8)) -> Operation<(bool, u8)> {
+        Operation {
+            began: At::from_nanos(began),
+            ended: Some(At::from_nanos(ended)),
+            optional: false,
+            op,
+        }
+    }
+
+    #[test]
+    fn an_order_is_found_after_others_that_failed() {
+        let writes = [op(0, 10, (true, 1)), op(0, 11, (true, 2)), op(0, 12, (true, 3))];
+        let all = [&writes[..], &[op(13, 14, (false, 1))]].concat();
+        assert_eq!(check(&Number, &all), Answer::Explained);
+    }
+
+    #[test]
+    fn what_was_tried_in_one_order_is_not_tried_in_every_other() {
+        let mut all: Vec<_> = (1..=11).map(|number| op(0, 10, (true, number))).collect();
+        all.push(op(13, 14, (false, 99)));
+        assert_eq!(check(&Number, &all), Answer::Unexplained);
+    }
+}
