@@ -100,7 +100,7 @@ fn number_after(tool: &[&str], form: &str, count: u64, before: &str) -> Result<f
     let said = String::from_utf8_lossy(&output.stderr);
     let number = said
         .split_once(before)
-        .and_then(|(_, rest)| rest.split(' ').next())
+        .and_then(|(_, rest)| rest.split(char::is_whitespace).next())
         .ok_or_else(|| format!("valgrind did not say {before:?}: {said}"))?;
     let digits: String = number.chars().filter(char::is_ascii_digit).collect();
     Ok(digits.parse()?)
