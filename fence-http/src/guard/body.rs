@@ -3,6 +3,7 @@ use std::future::Future as _;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::Buf;
 use http_body::{Body, Frame, SizeHint};
@@ -125,7 +126,8 @@ impl<B: Body + Unpin> Unread<B> {
         Drain {
             body: self.body,
             bytes_left: if held_back { 0 } else { linger.max_bytes },
-            timeout: Box::pin(tokio::time::sleep(linger.max_time)),
+            max_time: linger.max_time,
+            timeout: None,
         }
     }
 }
@@ -135,7 +137,9 @@ impl<B: Body + Unpin> Unread<B> {
 pub(super) struct Drain<B> {
     body: B,
     bytes_left: u64,
-    timeout: Pin<Box<Sleep>>,
+    max_time: Duration,
+    /// Begun at the first wait: most bodies have arrived by then, and need none.
+    timeout: Option<Pin<Box<Sleep>>>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -162,7 +166,11 @@ impl<B: Body + Unpin> Drain<B> {
                 }
                 Poll::Ready(Some(Err(_)) | None) => return Poll::Ready(Drained::Whole),
                 Poll::Pending => {
-                    return self.timeout.as_mut().poll(cx).map(|()| Drained::GivenUp);
+                    let max_time = self.max_time;
+                    let timeout = self
+                        .timeout
+                        .get_or_insert_with(|| Box::pin(tokio::time::sleep(max_time)));
+                    return timeout.as_mut().poll(cx).map(|()| Drained::GivenUp);
                 }
             }
         }
