@@ -41,7 +41,9 @@ pub enum StoreError {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The database does not hold the lock store. Install it, or correct the address; nothing was changed.
-    #[error("the lock store is not installed in this database")]
+    #[error(
+        "the lock store is not installed in this database: run its files, fence-lock/sql/*.sql, there in order"
+    )]
     NotInstalled {
         /// The database's answer.
         #[source]
@@ -124,7 +126,7 @@ pub enum AcquireError {
     /// history, and then the epoch must be a higher one.
     #[error(
         "the lock store has no epoch record: run `fence epoch init` for tier {tier} if it is new, \
-         `fence epoch advance` if it ever had one"
+         `fence epoch advance` if it ever had one (in PostgreSQL: SELECT fence_lock.init('{tier}', EPOCH, 'REASON'))"
     )]
     NotInitialised {
         /// The tier of the store.

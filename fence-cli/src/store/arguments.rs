@@ -7,7 +7,7 @@ use fence_core::{ClassName, TierName, Ttl};
 use fence_lock::EtcdStore;
 
 use super::place::{Files, Named, Place, PlaceError};
-use crate::config::{Class, Manifest, endpoint};
+use crate::config::{Class, ConfigError, Manifest, endpoint};
 use crate::exit::Failure;
 
 /// Where a lock store is. What is left out is taken from the tier's table in `fence.toml`.
@@ -116,10 +116,12 @@ impl StoreArguments {
             return Ok(None);
         }
         let manifest = Manifest::of_locks(self.config.as_deref());
-        manifest.map(Some).map_err(|error| {
-            Failure::usage(PlaceError::NotSaid {
+        manifest.map(Some).map_err(|error| match error {
+            ConfigError::NotFound { .. } => Failure::usage(PlaceError::NotSaid {
                 source: Box::new(error),
-            })
+            }),
+            // There is a file, and what is wrong with it is the whole answer.
+            ConfigError::Read { .. } | ConfigError::Line { .. } => Failure::usage(error),
         })
     }
 

@@ -30,7 +30,7 @@ struct UnreadableFile {
 /// The store is in PostgreSQL, whose epochs are begun in SQL.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the epochs of a store in PostgreSQL are begun there: SELECT fence_lock.advance(EPOCH, 'REASON'), and seen in fence_lock.epoch"
+    "the epochs of a store in PostgreSQL are begun there: the first by SELECT fence_lock.init('TIER', EPOCH, 'REASON'), a higher one by SELECT fence_lock.advance(EPOCH, 'REASON'); SELECT * FROM fence_lock.epoch shows them"
 )]
 struct NotEtcd;
 

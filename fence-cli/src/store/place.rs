@@ -40,7 +40,7 @@ pub(super) struct Files {
 /// Arguments and file do not say which store.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PlaceError {
-    /// The arguments leave it out, and there is no file that can be read.
+    /// The arguments leave it out, and there is no file.
     #[error(
         "the arguments do not say which lock store: name it with --tier and --etcd or --lock-database, or in fence.toml"
     )]
@@ -67,7 +67,7 @@ pub(super) enum PlaceError {
         known: String,
     },
     #[error(
-        "the lock store of tier {tier} is in the database whose URL stands in the variable {variable}, which is not set: set it to postgresql://USER@HOST/NAME"
+        "the lock store of tier {tier} is in the database whose URL stands in the variable {variable}, which is not set or empty: set it to postgresql://USER@HOST/NAME, and PGPASSWORD to the user's password"
     )]
     NoVariable { tier: TierName, variable: String },
 }

@@ -67,7 +67,10 @@ fn a_wrong_argument_is_named_with_the_right_form_and_nothing_runs() {
             vec!["prove", "--seed", "seven"],
             vec!["seven", "0 to 18446744073709551615"],
         ),
-        (vec!["epoch", "init", "--tier", "entity"], vec!["--etcd <URL>"]),
+        (
+            vec!["epoch", "init", "--tier", "entity"],
+            vec!["fence.toml:1", "name the store with --etcd"],
+        ),
         (
             vec![
                 "epoch",

@@ -114,6 +114,7 @@ fn fence_with(folder: &Path, words: &[&str], variables: &[(&str, &str)]) -> Said
         .args(words)
         .current_dir(folder)
         .env_remove("ETCD_PASSWORD")
+        .env_remove("PGPASSWORD")
         .envs(variables.iter().copied())
         .output()
         .unwrap();
@@ -417,6 +418,17 @@ tier = "entity"
     let said = fence_with(folder.path(), &hold, &[("SHOP_LOCKS", url.as_str())]);
     assert_eq!(said.code, 0, "{}", said.err);
     assert_eq!(listed(&said), [pair("entity", "shop.order")]);
+    // A password may stand apart from the address.
+    let (login, place) = url.as_str().split_once('@').unwrap();
+    let (login, password) = login.rsplit_once(':').unwrap();
+    let bare = format!("{login}@{place}");
+    for (variables, code) in [
+        (&[("SHOP_LOCKS", bare.as_str()), ("PGPASSWORD", password)][..], 0),
+        (&[("SHOP_LOCKS", bare.as_str())], 125),
+    ] {
+        let said = fence_with(folder.path(), &hold, variables);
+        assert_eq!(said.code, code, "{}", said.err);
+    }
     let said = fence_with(folder.path(), &hold, &[]);
     assert_eq!((said.code, said.out.as_str()), (125, ""));
     assert!(

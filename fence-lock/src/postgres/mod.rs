@@ -102,7 +102,8 @@ impl PostgresStore {
 
     /// Connects to the database of `tier`, such as `postgres://holder@db.example/locks`, whose waiters are woken by NOTIFY.
     /// A database without the store opens, so that it can be installed; it grants nothing. A server on another machine is
-    /// reached under TLS, verified by the authorities that this machine trusts, unless the address says `sslmode=disable`.
+    /// reached under TLS, verified by the authorities that this machine trusts, unless the address says `sslmode=disable`. Where
+    /// the address has no password, the variable `PGPASSWORD` is asked for it, as libpq does.
     ///
     /// # Errors
     ///
@@ -151,6 +152,9 @@ impl PostgresStore {
         if config.get_hosts().len() > 1 {
             // A standby grants nothing.
             config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+        }
+        if let (None, Some(password)) = (config.get_password(), std::env::var_os("PGPASSWORD")) {
+            config.password(password.as_encoded_bytes());
         }
         if config.get_application_name().is_none() {
             config.application_name("fence-lock");

@@ -75,7 +75,10 @@ async fn a_database_without_the_store_or_without_an_epoch_grants_nothing() {
     let store = PostgresStore::connect(address.as_str(), tier()).await.unwrap();
     let nothing = Session::open(store.clone(), Ttl::default()).await.unwrap_err();
     let source = std::error::Error::source(&nothing).unwrap().to_string();
-    assert_eq!(source, "the lock store is not installed in this database");
+    assert_eq!(
+        source,
+        "the lock store is not installed in this database: run its files, fence-lock/sql/*.sql, there in order"
+    );
     store.install().await.unwrap();
     store.install().await.unwrap();
     let session = session(&store).await;
