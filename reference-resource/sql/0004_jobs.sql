@@ -5,7 +5,7 @@ CREATE TABLE transfer_job (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     class text NOT NULL,
     from_account text NOT NULL,
-    token bigint NOT NULL,
+    token bigint NOT NULL CHECK (token > 0),
     grant_id text,
     to_account text NOT NULL,
     amount bigint NOT NULL,

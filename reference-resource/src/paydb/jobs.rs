@@ -69,14 +69,23 @@ pub(super) async fn list(
     if Key::check(&account).is_err() {
         return Err(Own::unknown_account(&account, StatusCode::NOT_FOUND).into());
     }
-    let jobs = in_time(async {
+    let (known, jobs) = in_time(async {
         let select = sqlx::query_as(
             "SELECT id, from_account, to_account, amount, reference, idempotency_key, state, transfer, problem
              FROM transfer_job WHERE from_account = $1 ORDER BY id",
         );
-        Ok(select.bind(&account).fetch_all(&pool).await?)
-    });
-    Ok(Json(jobs.await?))
+        let jobs: Vec<Job> = select.bind(&account).fetch_all(&pool).await?;
+        let known: bool = sqlx::query_scalar("SELECT EXISTS (SELECT FROM account WHERE id = $1)")
+            .bind(&account)
+            .fetch_one(&pool)
+            .await?;
+        Ok((known, jobs))
+    })
+    .await?;
+    if !known && jobs.is_empty() {
+        return Err(Own::unknown_account(&account, StatusCode::NOT_FOUND).into());
+    }
+    Ok(Json(jobs))
 }
 
 /// Takes a transfer down, in the transaction that has admitted its claim.
@@ -124,22 +133,22 @@ pub(super) async fn next(pool: &PgPool, after: i64) -> sqlx::Result<Option<Undec
     .await
 }
 
-/// Whether it is still to be decided. Asked in the transaction that has admitted its claim, it stays so until that ends:
-/// whoever else would decide waits for the same key.
+/// Whether it is still to be decided. It stays so until the transaction ends: whoever else would decide it waits for its row.
 pub(super) async fn is_undecided(connection: &mut PgConnection, id: i64) -> sqlx::Result<bool> {
-    sqlx::query_scalar("SELECT state = 'accepted' FROM transfer_job WHERE id = $1")
+    sqlx::query_scalar("SELECT state = 'accepted' FROM transfer_job WHERE id = $1 FOR UPDATE")
         .bind(id)
         .fetch_one(connection)
         .await
 }
 
-/// Notes what became of it, unless that is noted already.
+/// Notes what became of it. That no row is there to be noted in, because another has decided it or the row is hidden from this
+/// role, is an error: whatever was written with it must not be committed.
 pub(super) async fn decide(connection: &mut PgConnection, id: i64, decision: &Decision) -> sqlx::Result<()> {
     let (state, transfer, problem) = match decision {
         Decision::Done(transfer) => ("done", Some(*transfer), None),
         Decision::Refused(problem) => ("refused", None, Some(sqlx::types::Json(problem))),
     };
-    sqlx::query(
+    let noted = sqlx::query(
         "UPDATE transfer_job SET state = $2, transfer = $3, problem = $4 WHERE id = $1 AND state = 'accepted'",
     )
     .bind(id)
@@ -148,7 +157,10 @@ pub(super) async fn decide(connection: &mut PgConnection, id: i64, decision: &De
     .bind(problem)
     .execute(connection)
     .await?;
-    Ok(())
+    match noted.rows_affected() {
+        1 => Ok(()),
+        _ => Err(sqlx::Error::RowNotFound),
+    }
 }
 
 impl FromRow<'_, PgRow> for Job {

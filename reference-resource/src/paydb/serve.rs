@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::pin::{Pin, pin};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use axum::body::Body;
@@ -11,7 +11,7 @@ use axum::response::Response;
 use axum::serve::Listener;
 use futures_util::FutureExt as _;
 use http::Version;
-use hyper::body::Incoming;
+use hyper::body::{Body as HttpBody, Bytes, Frame, Incoming, SizeHint};
 use hyper::rt::{Sleep, Timer};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
@@ -72,7 +72,9 @@ async fn converse(stream: TcpStream, service: Service, mut stop: watch::Receiver
     let service = service_fn(move |request: Request<Incoming>| {
         let counted = Counted::new(&counter);
         let answer = service.clone().oneshot(request.map(Body::new));
-        answer.inspect(|_| drop(counted))
+        answer.map(|answer| {
+            answer.map(|response| response.map(|body| Body::new(CountedBody::new(body, counted))))
+        })
     });
     let connection = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
     let mut connection = pin!(connection);
@@ -89,6 +91,63 @@ async fn converse(stream: TcpStream, service: Service, mut stop: watch::Receiver
             _ = connection => {}
             () = quiet(under_way) => {}
         },
+    }
+}
+
+/// The body of an answer, whose request is under way until it is sent or given up: in pieces, as HTTP/2's side of hyper takes the next
+/// one only when its client has room for it, and is done with a body once it has taken the last.
+struct CountedBody {
+    body: Body,
+    /// What was read of it, and is still to be sent.
+    left: Bytes,
+    _counted: Counted,
+}
+
+impl CountedBody {
+    const PIECE: usize = 16 << 10;
+
+    fn new(body: Body, counted: Counted) -> CountedBody {
+        CountedBody {
+            body,
+            left: Bytes::new(),
+            _counted: counted,
+        }
+    }
+}
+
+impl HttpBody for CountedBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        if self.left.is_empty() {
+            let read = ready!(Pin::new(&mut self.body).poll_frame(context));
+            match read.map(|frame| frame.map(Frame::into_data)) {
+                Some(Ok(Ok(data))) => self.left = data,
+                Some(Ok(Err(other))) => return Poll::Ready(Some(Ok(other))),
+                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+                None => return Poll::Ready(None),
+            }
+        }
+        let piece = self.left.len().min(CountedBody::PIECE);
+        Poll::Ready(Some(Ok(Frame::data(self.left.split_to(piece)))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.left.is_empty() && self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let (left, rest) = (self.left.len() as u64, self.body.size_hint());
+        let mut whole = SizeHint::new();
+        whole.set_lower(left + rest.lower());
+        if let Some(upper) = rest.upper() {
+            whole.set_upper(left + upper);
+        }
+        whole
     }
 }
 
@@ -213,6 +272,27 @@ mod tests {
             let answer = String::from_utf8_lossy(&answer);
             assert_eq!(answer.matches("HTTP/1.1 200 OK").count(), answers, "{sent:?}");
         }
+    }
+
+    #[tokio::test]
+    async fn an_answer_in_http_2_is_sent_whole_though_the_service_stops() {
+        const BYTES: usize = 16 << 20;
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("its address");
+        let service = service_fn(async |_: Request<Body>| Ok(Response::new(Body::from(vec![0; BYTES]))));
+        let (stop, stopping) = watch::channel(false);
+        let service = BoxCloneSyncService::new(service);
+        let serving = tokio::spawn(serve(listener, service, stopping, HEAD_TIME));
+        let client = reqwest::Client::builder().http2_prior_knowledge();
+        let client = client.build().expect("a client");
+        let answer = client.get(format!("http://{address}/")).send().await;
+        let answer = answer.expect("an answer");
+        stop.send_replace(true);
+        // A client that is slow to read it.
+        tokio::time::sleep(2 * LAST_HEADS).await;
+        assert_eq!(answer.bytes().await.expect("all of it").len(), BYTES);
+        let stopped = tokio::time::timeout(Duration::from_secs(20), serving).await;
+        stopped.expect("a stop").expect("no panic");
     }
 
     #[tokio::test]

@@ -36,7 +36,15 @@ pub(super) async fn create(
         true => When::Later,
         false => When::Now,
     };
-    let _turn = ledger.store().turn(ledger.claim()).await?;
+    let turn = ledger.store().turn(ledger.claim()).await?;
+    turn.during(settle(ledger, request, when)).await
+}
+
+async fn settle(
+    ledger: Fenced<Ledger>,
+    request: Result<(IdempotentRequest, Order), Own>,
+    when: When,
+) -> Result<Response, Problem> {
     match in_time(decide(&ledger, request, when)).await? {
         Decided::Replayed(replay) => {
             let (receipt, answer) = commit_in_time(async { Ok(replay.receipt().await?) }).await?;
@@ -84,10 +92,13 @@ pub(super) async fn list(
 
 /// `POST /accounts/{id}/fence`
 pub(super) async fn fence(ledger: Fenced<Ledger>) -> Result<Response, Problem> {
-    let _turn = ledger.store().turn(ledger.claim()).await?;
-    let raise = async { Ok(ledger.store().raise(ledger.claim()).await?) };
-    let receipt = commit_in_time(raise).await?;
-    Ok(with_receipt(receipt, StatusCode::NO_CONTENT))
+    let turn = ledger.store().turn(ledger.claim()).await?;
+    turn.during(async move {
+        let raise = async { Ok(ledger.store().raise(ledger.claim()).await?) };
+        let receipt = commit_in_time(raise).await?;
+        Ok(with_receipt(receipt, StatusCode::NO_CONTENT))
+    })
+    .await
 }
 
 /// When the transfer is to be made.

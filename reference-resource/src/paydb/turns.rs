@@ -27,6 +27,20 @@ pub(super) struct Turn {
     _permit: OwnedSemaphorePermit,
 }
 
+impl Turn {
+    /// Does this, and keeps the turn until it is done, also where nobody waits for it any more: what was asked of the database goes
+    /// on when a client has left.
+    pub(super) async fn during<T: Send + 'static>(self, work: impl Future<Output = T> + Send + 'static) -> T {
+        let task = tokio::spawn(async move {
+            let done = work.await;
+            drop(self);
+            done
+        });
+        task.await
+            .unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
+    }
+}
+
 impl Turns {
     /// Waits for a turn on this key; `None` when the requests before it take too long.
     pub(super) async fn take(&self, key: &Key) -> Option<Turn> {
@@ -73,6 +87,19 @@ mod tests {
         );
         taken.pop();
         assert!(next.await.is_some());
+    }
+
+    #[tokio::test]
+    async fn a_turn_lasts_as_long_as_its_work_though_nobody_waits_for_it() {
+        let (turns, key) = (Turns::default(), Key::text("acct-1").expect("a key"));
+        let (done, waiting) = tokio::sync::oneshot::channel::<()>();
+        let turn = turns.take(&key).await.expect("a turn");
+        assert!(turn.during(waiting).now_or_never().is_none());
+        let all = turns.of(&key);
+        assert_eq!(all.available_permits(), AT_ONCE - 1);
+        done.send(()).expect("the work goes on");
+        let every = u32::try_from(AT_ONCE).expect("a small number");
+        drop(all.acquire_many(every).await.expect("all turns"));
     }
 
     #[tokio::test]

@@ -1,5 +1,7 @@
 //! Making what was accepted to be made later.
 
+use std::collections::HashSet;
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use fence_core::{Effect, Receipt};
@@ -47,7 +49,8 @@ impl JobsError {
     }
 }
 
-/// Takes the jobs in their order, one after the other, until none is left, and says on standard output what became of each.
+/// Takes the jobs in their order, one after the other, until none is left, and says on standard output what became of each. Where
+/// one could not be decided, those of its account that come after it are left too: they keep their order.
 ///
 /// # Errors
 ///
@@ -55,11 +58,13 @@ impl JobsError {
 pub async fn work(options: JobsOptions) -> Result<(), JobsError> {
     log_up_to(options.log);
     let pool = open(&options.database_url).await?;
-    let (mut after, mut undecided) = (0, 0);
-    while let Some(job) = jobs::next(&pool, after).await.map_err(JobsError::Jobs)? {
-        after = job.id;
-        undecided += usize::from(!take(&pool, &job).await?);
-    }
+    // A job may appear behind one that was taken already: the last round is one that found nothing to decide.
+    let undecided = loop {
+        let round = round(&pool).await?;
+        if round.decided == 0 {
+            break round.left;
+        }
+    };
     pool.close().await;
     match undecided {
         0 => Ok(()),
@@ -67,17 +72,39 @@ pub async fn work(options: JobsOptions) -> Result<(), JobsError> {
     }
 }
 
+/// What became of the jobs that one look at all of them found.
+#[derive(Default)]
+struct Round {
+    decided: usize,
+    left: usize,
+}
+
+async fn round(pool: &PgPool) -> Result<Round, JobsError> {
+    let (mut after, mut round) = (0, Round::default());
+    let mut left_accounts = HashSet::new();
+    while let Some(job) = jobs::next(pool, after).await.map_err(JobsError::Jobs)? {
+        after = job.id;
+        if !left_accounts.contains(&job.claim.key) && take(pool, &job).await? {
+            round.decided += 1;
+        } else {
+            round.left += 1;
+            left_accounts.insert(job.claim.key);
+        }
+    }
+    Ok(round)
+}
+
 /// Makes one, or notes why not. Whether it is decided.
 async fn take(pool: &PgPool, job: &Undecided) -> Result<bool, JobsError> {
     let id = job.id;
     let why = match make(pool, job).await {
         Ok(receipt) => {
-            println!("job {id}: {:?}", receipt.effect());
+            say(id, format_args!("{:?}", receipt.effect()));
             return Ok(true);
         }
         Err(why) => why,
     };
-    println!("job {id}: {}", with_causes(&why));
+    say(id, format_args!("{}", with_causes(&why)));
     let problem = Problem::from(why);
     if !problem.is_final() {
         return Ok(false);
@@ -85,8 +112,17 @@ async fn take(pool: &PgPool, job: &Undecided) -> Result<bool, JobsError> {
     // The guard has refused it, and rolled its transaction back: that is noted in another one.
     let refused = Decision::Refused(problem.details());
     let mut connection = pool.acquire().await.map_err(JobsError::Jobs)?;
-    let noted = jobs::decide(&mut connection, id, &refused).await;
-    noted.map(|()| true).map_err(JobsError::Jobs)
+    match jobs::decide(&mut connection, id, &refused).await {
+        Ok(()) => Ok(true),
+        // Another has decided it meanwhile, or this role may not: the next round tells.
+        Err(sqlx::Error::RowNotFound) => Ok(false),
+        Err(error) => Err(JobsError::Jobs(error)),
+    }
+}
+
+/// Whether anybody still reads it is no reason to leave a job.
+fn say(id: i64, what: std::fmt::Arguments<'_>) {
+    let _ = writeln!(std::io::stdout(), "job {id}: {what}");
 }
 
 /// Admission, transfer and what became of the job, in one transaction.

@@ -6,7 +6,7 @@ use reqwest::Response;
 use serde_json::{Value, json};
 
 use super::account_worker::Lock;
-use super::bench::{Bench, Paydb, SOON, client, header, order, problem, token};
+use super::bench::{Bench, Paydb, SOON, client, header, order, problem, token, wait_for_lock};
 
 const JOBS: &str = env!("CARGO_BIN_EXE_paydb-jobs");
 
@@ -128,6 +128,55 @@ async fn a_job_that_cannot_be_decided_now_is_left_for_the_next_run() {
     assert_eq!(jobs(&paydb).await[0]["state"], "accepted");
     holding.rollback().await.unwrap();
     assert_eq!(work(&bench).await.0, Ended::Code(0));
+    assert_eq!(jobs(&paydb).await[0]["state"], "done");
+    assert_eq!(bench.transfers().await, 1);
+}
+
+#[tokio::test]
+async fn a_job_that_cannot_be_noted_is_not_made_and_those_after_it_keep_their_order() {
+    let (bench, paydb) = Bench::ready().await;
+    for key in ["g33:1", "g33:2"] {
+        assert_eq!(later(&paydb, 33, key, order()).await.status(), 202);
+    }
+    bench
+        .sql(
+            "CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+             CREATE TRIGGER keep BEFORE UPDATE ON transfer_job FOR EACH ROW WHEN (OLD.id = 1) EXECUTE FUNCTION keep()",
+        )
+        .await;
+    let (ended, said) = work(&bench).await;
+    assert_eq!(ended, Ended::Code(3), "{said}");
+    assert_eq!(bench.transfers().await, 0);
+    bench.sql("DROP TRIGGER keep ON transfer_job").await;
+    assert_eq!(work(&bench).await.0, Ended::Code(0));
+    let made = jobs(&paydb).await;
+    let transfers: Vec<_> = made.iter().map(|job| &job["transfer"]).collect();
+    assert!(transfers[0].as_i64() < transfers[1].as_i64(), "{made:?}");
+    assert_eq!(bench.transfers().await, 2);
+}
+
+#[tokio::test]
+async fn a_job_that_is_refused_by_hand_while_it_is_made_is_refused_before_or_not_at_all() {
+    let (bench, paydb) = Bench::ready().await;
+    assert_eq!(later(&paydb, 33, "g33:1", order()).await.status(), 202);
+    let mut other = bench.client().await;
+    let holding = other.transaction().await.unwrap();
+    holding
+        .batch_execute("SELECT FROM account WHERE id = 'acct-1' FOR UPDATE")
+        .await
+        .unwrap();
+    let working = work(&bench);
+    let refusing = async {
+        wait_for_lock(&bench).await;
+        let refused = bench.try_sql(
+            "SET lock_timeout = '200ms';
+             UPDATE transfer_job SET state = 'refused', problem = '{}' WHERE state = 'accepted'",
+        );
+        assert!(refused.await.is_err(), "the worker has it");
+        holding.rollback().await.unwrap();
+    };
+    let ((ended, said), ()) = tokio::join!(working, refusing);
+    assert_eq!(ended, Ended::Code(0), "{said}");
     assert_eq!(jobs(&paydb).await[0]["state"], "done");
     assert_eq!(bench.transfers().await, 1);
 }
